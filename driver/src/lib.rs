@@ -1,0 +1,2 @@
+//! driver
+#![no_std]

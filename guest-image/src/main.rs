@@ -1,0 +1,8 @@
+//! The bootable Paceline image.
+#![no_std]
+#![no_main]
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    loop {}
+}

@@ -1,0 +1,2 @@
+//! stack
+#![no_std]
