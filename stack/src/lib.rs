@@ -1,2 +1,11 @@
-//! stack
+//! The Paceline TCP/IP stack: packets and time in, packets out.
+//!
+//! No I/O, no globals, no floats, no unsafe code. What the stack needs of a NIC is stated in
+//! [`device::Device`]; time is handed in as [`time::Instant`].
 #![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod device;
+pub mod time;
