@@ -6,6 +6,12 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
 pub mod device;
+pub mod ip;
+mod siphash;
+pub mod tcp;
 pub mod time;
+pub mod wire;
