@@ -4,3 +4,6 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+
+pub mod cmdline;
+pub mod memory;

@@ -1,0 +1,129 @@
+//! The console: where log lines go and the shell's input comes from.
+
+use super::{clock, platform::Platform};
+use core::fmt::{self, Write};
+use log::{Level, LevelFilter, Log, Metadata, Record};
+use spin::Mutex;
+use uart_16550::{Config, Uart16550, backend::PioBackend};
+
+const COM1: u16 = 0x3f8;
+
+/// How often the UART is asked whether it has room before a byte is given up.
+const SERIAL_ATTEMPTS: u32 = 100_000;
+
+enum Console {
+    /// Nowhere.
+    None,
+    Serial(Uart16550<PioBackend>),
+}
+
+static CONSOLE: Mutex<Console> = Mutex::new(Console::None);
+
+struct Logger;
+
+impl Log for Logger {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        let now = clock::now().as_micros();
+        let level = match record.level() {
+            Level::Error => "error: ",
+            Level::Warn => "warning: ",
+            Level::Info | Level::Debug | Level::Trace => "",
+        };
+        print(format_args!(
+            "[{:5}.{:06}] {level}{}\n",
+            now / 1_000_000,
+            now % 1_000_000,
+            record.args()
+        ));
+    }
+
+    fn flush(&self) {}
+}
+
+/// Takes the first console there is and makes it the log's.
+pub(crate) fn init(platform: Platform) {
+    if platform != Platform::Xen {
+        // SAFETY: COM1's ports are nobody else's.
+        let uart = unsafe { Uart16550::new_port(COM1) };
+        if let Ok(mut uart) = uart
+            && uart.init(Config::default()).is_ok()
+        {
+            *CONSOLE.lock() = Console::Serial(uart);
+        }
+    }
+    // Fails only when there is a logger already.
+    let _ = log::set_logger(&Logger);
+    log::set_max_level(LevelFilter::Info);
+}
+
+/// Writes to the console.
+pub(crate) fn print(text: fmt::Arguments<'_>) {
+    // A console that is taken is taken by the code this one interrupted: an exception's report
+    // comes after `unlock`.
+    if let Some(mut console) = CONSOLE.try_lock() {
+        let _ = console.write_fmt(text);
+    }
+}
+
+/// Takes a received byte, if any.
+pub(crate) fn read() -> Option<u8> {
+    match &mut *CONSOLE.lock() {
+        Console::None => None,
+        Console::Serial(uart) => uart.try_receive_byte().ok(),
+    }
+}
+
+/// Waits a bounded time for output to leave.
+pub(crate) fn drain() {
+    if let Some(mut console) = CONSOLE.try_lock() {
+        match &mut *console {
+            Console::None => (),
+            Console::Serial(uart) => {
+                for _ in 0..SERIAL_ATTEMPTS {
+                    if uart.ready_to_send().is_ok() {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Takes the console away from whoever has it.
+///
+/// # Safety
+///
+/// Whoever has it never goes on.
+pub(crate) unsafe fn unlock() {
+    // SAFETY: the caller's.
+    unsafe { CONSOLE.force_unlock() };
+}
+
+impl Write for Console {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        match self {
+            Self::None => (),
+            Self::Serial(uart) => {
+                for byte in text.bytes() {
+                    if byte == b'\n' {
+                        send(uart, b'\r');
+                    }
+                    send(uart, byte);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn send(uart: &mut Uart16550<PioBackend>, byte: u8) {
+    for _ in 0..SERIAL_ATTEMPTS {
+        if uart.try_send_byte(byte).is_ok() {
+            break;
+        }
+    }
+}

@@ -1,8 +1,0 @@
-//! The bootable Paceline image.
-#![no_std]
-#![no_main]
-
-#[panic_handler]
-fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
-    loop {}
-}
