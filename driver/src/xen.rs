@@ -14,6 +14,7 @@ pub mod native;
 pub mod shared_info;
 pub mod start_info;
 pub mod types;
+pub mod xenstore;
 
 pub use errno::Errno;
 pub use hypercall::Hypervisor;
