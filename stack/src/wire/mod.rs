@@ -5,8 +5,13 @@
 
 use core::fmt;
 
+pub mod arp;
 pub mod checksum;
+pub mod ethernet;
+pub mod icmpv4;
+pub mod ipv4;
 pub mod tcp;
+pub mod udp;
 
 /// Why bytes are not the header they were taken for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
