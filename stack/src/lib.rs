@@ -9,9 +9,12 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod counters;
 pub mod device;
 pub mod ip;
+pub mod net;
 mod siphash;
+pub mod stack;
 pub mod tcp;
 pub mod time;
 pub mod wire;

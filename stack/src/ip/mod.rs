@@ -4,8 +4,31 @@
 //! Addresses are [`IpAddr`]s throughout, so that a second version adds no second path through the
 //! transports.
 
-use crate::device::{MAX_RX_SLICES, Owner, Slice, SliceRef};
-use core::{fmt, net::IpAddr};
+pub(crate) mod arp;
+pub(crate) mod interface;
+mod outbox;
+pub(crate) mod output;
+mod pmtu;
+pub(crate) mod rate_limit;
+pub(crate) mod reassembly;
+
+pub use interface::ConfigError;
+
+use crate::{
+    device::{MAX_RX_SLICES, Owner, Page, Slice, SliceRef},
+    siphash::siphash24,
+    time::Instant,
+};
+use arp::Neighbours;
+use core::{
+    fmt,
+    net::{IpAddr, Ipv4Addr},
+};
+use interface::Interface;
+use outbox::Outbox;
+use pmtu::PathMtus;
+use rate_limit::RateLimit;
+use reassembly::Reassembly;
 
 /// Longest transport header, with the small payload that may follow it, in bytes.
 pub const MAX_TRANSPORT_BYTES: usize = crate::device::MAX_HEADER_BYTES - 14 - 20;
@@ -137,4 +160,55 @@ pub enum IcmpErrorKind {
     Prohibited,
     /// The host or network is unreachable, or time ran out on the way: a soft error.
     Unreachable,
+}
+
+/// State of the network layer.
+#[derive(Debug)]
+pub(crate) struct Ip<P> {
+    pub(crate) interface: Interface,
+    pub(crate) neighbours: Neighbours,
+    pub(crate) path_mtus: PathMtus,
+    pub(crate) reassembly: Reassembly<P>,
+    pub(crate) outbox: Outbox<P>,
+    /// ICMP errors sent: as many as Linux allows by `net.ipv4.icmp_msgs_per_sec` and `_burst`.
+    pub(crate) icmp_errors: RateLimit,
+    /// Announcements made because another station claims our address (RFC 5227 §2.4).
+    pub(crate) defences: RateLimit,
+    secret: [u8; 16],
+    datagrams: u16,
+}
+
+impl<P: Page> Ip<P> {
+    pub(crate) fn new(interface: Interface, secret: [u8; 16]) -> Self {
+        Self {
+            interface,
+            neighbours: Neighbours::new(),
+            path_mtus: PathMtus::default(),
+            reassembly: Reassembly::new(),
+            outbox: Outbox::new(),
+            icmp_errors: RateLimit::new(1000, 50),
+            defences: RateLimit::new(1, 1),
+            secret,
+            datagrams: 0,
+        }
+    }
+
+    /// Identification of the next fragmented datagram to `dst`: a sequence per destination whose
+    /// start others cannot guess (RFC 7739 §5).
+    fn next_id(&mut self, dst: Ipv4Addr) -> u16 {
+        self.datagrams = self.datagrams.wrapping_add(1);
+        (siphash24(&self.secret, &dst.octets()) as u16).wrapping_add(self.datagrams)
+    }
+
+    /// When the layer has something to do next.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        [
+            self.neighbours.deadline(),
+            self.reassembly.deadline(),
+            self.outbox.deadline(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
 }

@@ -57,10 +57,10 @@ proptest! {
     }
 
     #[test]
-    fn refuses_other_links_and_protocols(packet in packet(), at in 0_usize..8, bit in 0..8) {
+    fn refuses_other_links_and_protocols(packet in packet(), at in 0_usize..8, bit in 0_u32..8) {
         let mut bytes = [0; PACKET_BYTES];
         packet.emit(&mut bytes);
-        bytes[at] ^= 1 << bit;
+        bytes[at] ^= 1_u8 << bit;
         // Flipping the operation's two low bits may make it the other one.
         let other = Packet::parse(&bytes).is_ok_and(|p| p.operation != packet.operation);
         prop_assert!(other || Packet::parse(&bytes).is_err());
