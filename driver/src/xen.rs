@@ -6,6 +6,8 @@
 
 pub mod errno;
 pub mod event;
+#[cfg(any(test, feature = "fake"))]
+pub mod fake;
 pub mod grant;
 pub mod hypercall;
 pub mod memory;

@@ -27,6 +27,9 @@ pub const ENTRIES_PER_FRAME: u32 = (PAGE_BYTES / size_of::<GrantEntryV1>()) as u
 
 /// `GTF_permit_access`: the entry's type.
 pub(crate) const GTF_PERMIT_ACCESS: u16 = 1;
+/// `GTF_type_mask`.
+#[cfg(any(test, feature = "fake"))]
+pub(crate) const GTF_TYPE_MASK: u16 = 3;
 /// `GTF_readonly`: set by us.
 pub(crate) const GTF_READONLY: u16 = 1 << 2;
 /// `GTF_reading`: set by Xen while the page is mapped or copied from.

@@ -16,7 +16,7 @@
 mod client;
 mod error;
 mod request;
-mod ring;
+pub(crate) mod ring;
 mod transaction;
 mod watch;
 pub(crate) mod wire;
