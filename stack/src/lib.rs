@@ -13,6 +13,8 @@ pub mod counters;
 pub mod device;
 pub mod ip;
 pub mod net;
+#[cfg(any(test, feature = "sim"))]
+pub mod sim;
 mod siphash;
 pub mod stack;
 pub mod tcp;

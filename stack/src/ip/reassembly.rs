@@ -222,4 +222,3 @@ impl<P: Page> Reassembly<P> {
         datagram
     }
 }
-

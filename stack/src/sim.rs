@@ -1,0 +1,31 @@
+//! A deterministic network in virtual time, for tests and experiments: NICs with programmable
+//! rings and offloads, links with rate, delay and loss, stacks and tasks on them.
+//!
+//! ```
+//! use paceline_stack::{sim::{Link, Network, NicConfig}, stack::Config, time::Duration};
+//!
+//! let mut network = Network::new();
+//! let config = |host: u8| Config {
+//!     address: [192, 0, 2, host].into(),
+//!     prefix: 24,
+//!     gateway: None,
+//!     secret: [host; 16],
+//! };
+//! let a = network.add(NicConfig::default(), &config(1), Link::default());
+//! let b = network.add(NicConfig::default(), &config(2), Link::default());
+//! network.run_for(Duration::from_millis(1));
+//! assert!(a.net.with(|stack| stack.counters().arp_in_pkts) > 0);
+//! # let _ = b;
+//! ```
+
+mod frame;
+mod network;
+mod nic;
+mod page;
+mod tasks;
+
+pub use frame::{Frame, pcap};
+pub use network::{Fate, Host, Link, Network, Record};
+pub use nic::{NicConfig, NicCounters, Sent, SimDevice, SimNic};
+pub use page::{PAGE_BYTES, Pool, SimPage};
+pub use tasks::{Clock, Sleep};

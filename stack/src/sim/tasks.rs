@@ -1,0 +1,112 @@
+//! Tasks in virtual time.
+
+use crate::time::{Duration, Instant};
+use alloc::{boxed::Box, rc::Rc, sync::Arc, task::Wake, vec::Vec};
+use core::{
+    cell::{Cell, RefCell},
+    future::Future,
+    pin::Pin,
+    sync::atomic::{AtomicBool, Ordering},
+    task::{Context, Poll, Waker},
+};
+
+/// The virtual clock.
+#[derive(Clone, Debug, Default)]
+pub struct Clock {
+    now: Rc<Cell<Instant>>,
+    sleepers: Rc<RefCell<Vec<(Instant, Waker)>>>,
+}
+
+impl Clock {
+    /// The time.
+    pub fn now(&self) -> Instant {
+        self.now.get()
+    }
+
+    /// Lets time pass in a task.
+    pub fn sleep(&self, span: Duration) -> Sleep {
+        Sleep {
+            clock: self.clone(),
+            until: self.now() + span,
+        }
+    }
+
+    pub(super) fn set(&self, now: Instant) {
+        self.now.set(now);
+        self.sleepers.borrow_mut().retain(|(until, waker)| {
+            if *until <= now {
+                waker.wake_by_ref();
+            }
+            *until > now
+        });
+    }
+
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.sleepers.borrow().iter().map(|(until, _)| *until).min()
+    }
+}
+
+/// Future of [`Clock::sleep`].
+#[derive(Debug)]
+pub struct Sleep {
+    clock: Clock,
+    until: Instant,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if self.clock.now() >= self.until {
+            return Poll::Ready(());
+        }
+        let sleeper = (self.until, context.waker().clone());
+        self.clock.sleepers.borrow_mut().push(sleeper);
+        Poll::Pending
+    }
+}
+
+struct Flag(AtomicBool);
+
+impl Wake for Flag {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+struct Task {
+    future: Pin<Box<dyn Future<Output = ()>>>,
+    woken: Arc<Flag>,
+}
+
+/// Tasks that run when they are woken.
+#[derive(Default)]
+pub(super) struct Tasks(Vec<Task>);
+
+impl Tasks {
+    pub(super) fn spawn(&mut self, future: impl Future<Output = ()> + 'static) {
+        self.0.push(Task {
+            future: Box::pin(future),
+            woken: Arc::new(Flag(AtomicBool::new(true))),
+        });
+    }
+
+    /// Runs each task that was woken, once; whether there were any.
+    pub(super) fn run(&mut self) -> bool {
+        let mut ran = false;
+        self.0.retain_mut(|Task { future, woken }| {
+            if !woken.0.swap(false, Ordering::Relaxed) {
+                return true;
+            }
+            ran = true;
+            let waker = Waker::from(Arc::clone(woken));
+            let mut context = Context::from_waker(&waker);
+            future.as_mut().poll(&mut context).is_pending()
+        });
+        ran
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
