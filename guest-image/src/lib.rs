@@ -6,4 +6,6 @@
 extern crate alloc;
 
 pub mod cmdline;
+pub mod executor;
 pub mod memory;
+pub mod shell;

@@ -75,7 +75,7 @@ fn read(register: u32) -> u32 {
 
 /// Enables the APIC, with everything masked, and measures its timer.
 pub(crate) fn init(platform: Platform) {
-    if platform != Platform::Xen {
+    if !platform.is_xen() {
         mask_pic();
     }
     let x2apic = CpuId::new()
@@ -104,7 +104,7 @@ pub(crate) fn init(platform: Platform) {
     write(LVT_LINT1, MASKED);
     write(LVT_TIMER, MASKED);
     write(SPURIOUS, APIC_ENABLE | u32::from(SPURIOUS_VECTOR));
-    if platform != Platform::Xen {
+    if !platform.is_xen() {
         init_timer();
     }
 }

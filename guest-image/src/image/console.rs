@@ -1,12 +1,19 @@
 //! The console: where log lines go and the shell's input comes from.
 
-use super::{clock, platform::Platform};
+use super::{
+    clock,
+    interrupts::Source,
+    ioapic,
+    platform::{self, Platform},
+};
 use core::fmt::{self, Write};
 use log::{Level, LevelFilter, Log, Metadata, Record};
+use paceline_driver::xen::Hypervisor;
 use spin::Mutex;
-use uart_16550::{Config, Uart16550, backend::PioBackend};
+use uart_16550::{Config, Uart16550, backend::PioBackend, spec::registers::IER};
 
 const COM1: u16 = 0x3f8;
+const COM1_IRQ: u32 = 4;
 
 /// How often the UART is asked whether it has room before a byte is given up.
 const SERIAL_ATTEMPTS: u32 = 100_000;
@@ -14,6 +21,8 @@ const SERIAL_ATTEMPTS: u32 = 100_000;
 enum Console {
     /// Nowhere.
     None,
+    /// Xen's own console: output only.
+    XenDebug,
     Serial(Uart16550<PioBackend>),
 }
 
@@ -46,7 +55,9 @@ impl Log for Logger {
 
 /// Takes the first console there is and makes it the log's.
 pub(crate) fn init(platform: Platform) {
-    if platform != Platform::Xen {
+    if platform.is_xen() {
+        *CONSOLE.lock() = Console::XenDebug;
+    } else {
         // SAFETY: COM1's ports are nobody else's.
         let uart = unsafe { Uart16550::new_port(COM1) };
         if let Ok(mut uart) = uart
@@ -58,6 +69,25 @@ pub(crate) fn init(platform: Platform) {
     // Fails only when there is a logger already.
     let _ = log::set_logger(&Logger);
     log::set_max_level(LevelFilter::Info);
+}
+
+/// Has the console interrupt when there is input.
+pub(crate) fn enable_input() {
+    if let Console::Serial(uart) = &mut *CONSOLE.lock()
+        && ioapic::route(COM1_IRQ, Source::Serial)
+    {
+        uart.enable_interrupts(IER::DATA_READY);
+    }
+}
+
+/// The console as a writer, for the shell.
+pub(crate) struct Output;
+
+impl Write for Output {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        print(format_args!("{text}"));
+        Ok(())
+    }
 }
 
 /// Writes to the console.
@@ -72,7 +102,7 @@ pub(crate) fn print(text: fmt::Arguments<'_>) {
 /// Takes a received byte, if any.
 pub(crate) fn read() -> Option<u8> {
     match &mut *CONSOLE.lock() {
-        Console::None => None,
+        Console::None | Console::XenDebug => None,
         Console::Serial(uart) => uart.try_receive_byte().ok(),
     }
 }
@@ -81,7 +111,7 @@ pub(crate) fn read() -> Option<u8> {
 pub(crate) fn drain() {
     if let Some(mut console) = CONSOLE.try_lock() {
         match &mut *console {
-            Console::None => (),
+            Console::None | Console::XenDebug => (),
             Console::Serial(uart) => {
                 for _ in 0..SERIAL_ATTEMPTS {
                     if uart.ready_to_send().is_ok() {
@@ -107,6 +137,10 @@ impl Write for Console {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         match self {
             Self::None => (),
+            Self::XenDebug => {
+                // A hypervisor that does not take it leaves no other way to say so.
+                let _ = platform::xen().map(|xen| xen.console_write(text.as_bytes()));
+            }
             Self::Serial(uart) => {
                 for byte in text.bytes() {
                     if byte == b'\n' {

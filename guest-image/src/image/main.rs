@@ -9,18 +9,21 @@ mod boot;
 mod clock;
 mod console;
 mod heap;
+mod idle;
 mod interrupts;
+mod ioapic;
 mod paging;
 mod panic;
 mod platform;
 mod power;
-mod start_info;
+mod run;
 
+use core::fmt::Display;
+use paceline_driver::xen::start_info::StartInfo;
 use paceline_guest::{
-    cmdline::{self, Options},
-    memory::PAGE_BYTES,
+    cmdline::Options,
+    memory::{self, PAGE_BYTES},
 };
-use start_info::StartInfo;
 
 /// Where the boot code enters Rust: on the boot stack, in long mode, interrupts off, the first
 /// 4 GiB mapped.
@@ -28,43 +31,46 @@ extern "C" fn entry(start_info: u32) -> ! {
     interrupts::init();
     let platform = platform::detect();
     console::init(platform);
-    // SAFETY: the loader's structures are still as it left them, and mapped.
-    let info = unsafe { StartInfo::read(start_info) };
+    // SAFETY: the boot tables map the first 4 GiB, where the loader's structures still are as it
+    // left them.
+    let info = unsafe { StartInfo::parse(start_info.into(), 1 << 32) };
     let info = info.unwrap_or_else(|error| refuse(&error));
-    let Some(layout) = info.memory.plan(&paging::image()) else {
-        let mib = info.memory.ram_bytes() >> 20;
+    let map = &info.memory_map;
+    let Some(layout) = memory::plan(map, &paging::image()) else {
+        let kib = memory::ram_bytes(map) >> 10;
         refuse(&format_args!(
-            "expected at least 4 MiB of memory, found {mib} MiB"
+            "expected a memory map with at least 4 MiB, found {kib} KiB"
         ));
     };
     // SAFETY: called once, with parts of the memory map that nothing uses.
     unsafe {
-        paging::init(&info.memory, layout.tables.clone());
+        paging::init(map, layout.tables.clone());
         heap::init(&layout.heap);
     }
     clock::init(platform);
     apic::init(platform);
 
-    let options = Options::parse(info.cmdline(), |word| {
+    let options = Options::parse(info.command_line(), |word| {
         log::warn!("command line: '{word}' is unknown");
     });
-    let options = options.unwrap_or_else(|error: cmdline::Error<'_>| refuse(&error));
+    let options = options.unwrap_or_else(|error| refuse(&error));
     log::set_max_level(options.log_level);
     log::info!(
         "paceline {} on {platform}, {} MiB of memory: {} KiB heap, {} NIC pages",
         env!("CARGO_PKG_VERSION"),
-        info.memory.ram_bytes() >> 20,
+        memory::ram_bytes(map) >> 20,
         heap::stats().free >> 10,
         (layout.pool.end - layout.pool.start) / PAGE_BYTES,
     );
-    if info.cmdline_cut {
-        log::warn!("command line: cut at {} bytes", info.cmdline().len());
+    if info.command_line_truncated {
+        let kept = info.command_line().len();
+        log::warn!("command line: cut to its first {kept} bytes");
     }
-    power::off()
+    run::run()
 }
 
 /// Ends a boot that cannot go on.
-fn refuse(reason: &dyn core::fmt::Display) -> ! {
+fn refuse(reason: &dyn Display) -> ! {
     log::error!("cannot boot: {reason}");
     power::crash()
 }

@@ -1,7 +1,8 @@
 //! Page tables: everything at its physical address, no page both writable and executable.
 
 use core::{cell::UnsafeCell, ops::Range};
-use paceline_guest::memory::{MemoryMap, PAGE_BYTES};
+use paceline_driver::xen::start_info::MemoryRegion;
+use paceline_guest::memory::{self, PAGE_BYTES};
 use spin::Mutex;
 use x86_64::{
     PhysAddr, VirtAddr,
@@ -170,7 +171,7 @@ impl Tables {
 /// # Safety
 ///
 /// Called once; `tables` is memory below 4 GiB that nothing else uses.
-pub(crate) unsafe fn init(memory: &MemoryMap, tables: Range<u64>) {
+pub(crate) unsafe fn init(map: &[MemoryRegion], tables: Range<u64>) {
     let mut frames = tables;
     let root = frames.start;
     frames.start += PAGE_BYTES;
@@ -178,19 +179,19 @@ pub(crate) unsafe fn init(memory: &MemoryMap, tables: Range<u64>) {
     unsafe { (root as *mut PageTable).write(PageTable::new()) };
     let mut tables = Tables { root, frames };
 
-    let mut map = |range: Range<u64>, flags| {
+    let mut identity = |range: Range<u64>, flags| {
         tables
             .map(&range, flags)
             .unwrap_or_else(|error| super::refuse(&format_args!("mapping {range:x?}: {error:?}")));
     };
-    map(text(), TEXT);
-    map(__rodata_start.address()..__rodata_end.address(), RODATA);
-    map(__data_start.address()..__stack_guard.address(), DATA);
+    identity(text(), TEXT);
+    identity(__rodata_start.address()..__rodata_end.address(), RODATA);
+    identity(__data_start.address()..__stack_guard.address(), DATA);
     for stack in stacks() {
-        map(stack, DATA);
+        identity(stack, DATA);
     }
     let image = image();
-    for range in memory.ram() {
+    for range in memory::ram(map) {
         // The page at 0 stays out, for null pointers to fault.
         let range = range.start.max(PAGE_BYTES)..range.end;
         for part in [
@@ -198,7 +199,7 @@ pub(crate) unsafe fn init(memory: &MemoryMap, tables: Range<u64>) {
             range.start.max(image.end)..range.end,
         ] {
             if !part.is_empty() {
-                map(part, DATA);
+                identity(part, DATA);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The ends of the guest.
 
-use super::console;
-use core::sync::atomic::{AtomicBool, Ordering};
+use super::{console, platform};
+use paceline_driver::xen::{Hypervisor, hypercall::ShutdownReason};
 use x86_64::{
     instructions::{interrupts, port::Port},
     structures::DescriptorTablePointer,
@@ -19,7 +19,7 @@ const EXIT_CRASH: u32 = 0x7f;
 /// Powers off.
 pub(crate) fn off() -> ! {
     log::info!("power off");
-    end(EXIT_OFF)
+    end(EXIT_OFF, ShutdownReason::Poweroff)
 }
 
 /// Restarts the guest.
@@ -27,6 +27,7 @@ pub(crate) fn reboot() -> ! {
     log::info!("reboot");
     console::drain();
     interrupts::disable();
+    shutdown(ShutdownReason::Reboot);
     let nothing = DescriptorTablePointer {
         limit: 0,
         base: x86_64::VirtAddr::zero(),
@@ -41,19 +42,26 @@ pub(crate) fn reboot() -> ! {
 
 /// Ends the guest as crashed, so that whoever started it can tell.
 pub(crate) fn crash() -> ! {
-    end(EXIT_CRASH)
+    end(EXIT_CRASH, ShutdownReason::Crash)
 }
 
-fn end(code: u32) -> ! {
+fn end(code: u32, reason: ShutdownReason) -> ! {
     console::drain();
     interrupts::disable();
+    shutdown(reason);
     // SAFETY: the port is isa-debug-exit's or nobody's.
     unsafe { Port::new(DEBUG_EXIT_PORT).write(code) };
-    static SAID: AtomicBool = AtomicBool::new(false);
-    if !SAID.swap(true, Ordering::Relaxed) {
-        log::warn!("halted: there is no isa-debug-exit device at port {DEBUG_EXIT_PORT:#x}");
-    }
+    log::warn!("halted: there is no isa-debug-exit device at port {DEBUG_EXIT_PORT:#x}");
     loop {
         x86_64::instructions::hlt();
+    }
+}
+
+/// Has Xen end the domain. Returns where there is no Xen.
+fn shutdown(reason: ShutdownReason) {
+    if let Some(xen) = platform::xen()
+        && let Err(error) = xen.shutdown(reason)
+    {
+        log::error!("Xen refuses the shutdown: {error}");
     }
 }

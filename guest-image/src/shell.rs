@@ -1,0 +1,134 @@
+//! The console's shell: a line editor and the commands it knows.
+
+use core::fmt::{self, Write};
+
+const PROMPT: &str = "> ";
+
+/// Longest line, in bytes.
+const MAX_LINE_BYTES: usize = 128;
+
+const BACKSPACE: u8 = 0x08;
+const DELETE: u8 = 0x7f;
+const END_OF_TEXT: u8 = 0x03;
+
+/// What can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Panics, to see the report.
+    CrashPanic,
+    /// Reads memory that is not there, to see the report.
+    CrashFault,
+    /// Tells of memory.
+    Free,
+    /// Lists the commands.
+    Help,
+    /// Tells of the NIC and its addresses.
+    Ip,
+    /// Powers off.
+    PowerOff,
+    /// Restarts.
+    Reboot,
+    /// Tells how long the guest has run.
+    Uptime,
+}
+
+/// Every command, its words and its meaning.
+const COMMANDS: [(&str, Command, &str); 8] = [
+    (
+        "crash fault",
+        Command::CrashFault,
+        "read memory that is not there",
+    ),
+    ("crash panic", Command::CrashPanic, "panic"),
+    ("free", Command::Free, "memory in use"),
+    ("help", Command::Help, "this list"),
+    ("ip", Command::Ip, "the NIC, its addresses and counters"),
+    ("poweroff", Command::PowerOff, "power off"),
+    ("reboot", Command::Reboot, "restart"),
+    ("uptime", Command::Uptime, "time since boot"),
+];
+
+impl Command {
+    /// The command of a line; none of one without words, an error of one that is unknown.
+    fn parse(line: &str) -> Result<Option<Self>, ()> {
+        if line.split_ascii_whitespace().next().is_none() {
+            return Ok(None);
+        }
+        COMMANDS
+            .iter()
+            .find(|(words, _, _)| words.split(' ').eq(line.split_ascii_whitespace()))
+            .map(|(_, command, _)| Some(*command))
+            .ok_or(())
+    }
+}
+
+/// Writes the list of commands.
+pub fn help(out: &mut dyn Write) -> fmt::Result {
+    for (words, _, meaning) in COMMANDS {
+        writeln!(out, "{words:12} {meaning}")?;
+    }
+    Ok(())
+}
+
+/// The line being typed.
+#[derive(Debug, Default)]
+pub struct Shell {
+    line: heapless::String<MAX_LINE_BYTES>,
+    /// Whether the last byte was a carriage return, so that a line feed behind it is no line.
+    after_return: bool,
+}
+
+impl Shell {
+    /// A shell with nothing typed.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Writes the prompt, to be done once and after each command.
+    pub fn prompt(&self, out: &mut dyn Write) -> fmt::Result {
+        write!(out, "{PROMPT}{}", self.line)
+    }
+
+    /// Takes a byte that was typed, echoes it to `out`, and returns the command when that was
+    /// the end of one.
+    pub fn input(&mut self, byte: u8, out: &mut dyn Write) -> Result<Option<Command>, fmt::Error> {
+        let after_return = core::mem::replace(&mut self.after_return, byte == b'\r');
+        match byte {
+            b'\n' if after_return => Ok(None),
+            b'\r' | b'\n' => {
+                writeln!(out)?;
+                let line = core::mem::take(&mut self.line);
+                match Command::parse(&line) {
+                    Ok(Some(command)) => return Ok(Some(command)),
+                    Ok(None) => (),
+                    Err(()) => writeln!(out, "'{}' is unknown: try 'help'", line.trim())?,
+                }
+                self.prompt(out)?;
+                Ok(None)
+            }
+            BACKSPACE | DELETE => {
+                if self.line.pop().is_some() {
+                    out.write_str("\u{8} \u{8}")?;
+                }
+                Ok(None)
+            }
+            END_OF_TEXT => {
+                self.line.clear();
+                writeln!(out, "^C")?;
+                self.prompt(out)?;
+                Ok(None)
+            }
+            b' '..=b'~' => {
+                // Past the end of the line typing has no effect and no echo.
+                if self.line.push(char::from(byte)).is_ok() {
+                    out.write_char(char::from(byte))?;
+                }
+                Ok(None)
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
