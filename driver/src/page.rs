@@ -260,7 +260,7 @@ impl Page {
         // 3. A backend writes to a page only under a writable grant. netfront gives one only to a
         //    page whose single handle it holds, with nothing written, and lets nobody see the
         //    handle before the grant has ended.
-        unsafe { slice::from_raw_parts(self.as_ptr(), usize::from(self.len)) }
+        unsafe { slice::from_raw_parts(self.start().as_ptr(), usize::from(self.len)) }
     }
 
     /// The room behind the written bytes; empty for a clone.
@@ -275,7 +275,7 @@ impl Page {
         // behind the bytes of every handle, and is borrowed exclusively along with this one. A
         // backend that has a read-only grant on the page may read it meanwhile, which does not
         // concern this program's memory model.
-        unsafe { slice::from_raw_parts_mut(self.as_ptr().add(offset), len) }
+        unsafe { slice::from_raw_parts_mut(self.start().as_ptr().add(offset), len) }
     }
 
     /// Declares the first `len` bytes of the spare room written; more than it has is cut off.
@@ -308,10 +308,10 @@ impl Page {
         self
     }
 
-    /// Where the page starts. Valid for reads and writes while a handle lives; what may be done
-    /// with it is up to the caller.
-    pub fn as_ptr(&self) -> *mut u8 {
-        self.pool.page_ptr(self.index).as_ptr()
+    /// Where the page starts. It is valid for reads and writes while a handle lives; whoever uses
+    /// it has to see to it that no reference to the same bytes is in use.
+    pub fn start(&self) -> NonNull<u8> {
+        self.pool.page_ptr(self.index)
     }
 }
 

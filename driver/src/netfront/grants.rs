@@ -1,14 +1,47 @@
 //! Granting pages of one pool to one backend, and getting them back.
 
-use super::statistics::Statistics;
 use crate::page::{Page, PagePool};
-use crate::xen::grant::{Access, DeferredGrants, GrantError, GrantTable};
-use crate::xen::{DomId, Gfn, GrantRef};
+use super::OpenError;
+use super::statistics::Statistics;
+use crate::xen::grant::{Access, DeferredGrants, GrantTable};
+use crate::xen::{DomId, GrantRef};
 use alloc::rc::Rc;
+use core::mem::ManuallyDrop;
+use core::ptr::NonNull;
 
 /// How often a grant is tried to be ended, every [`super::RETRY_US`], before it is given up with
 /// its page.
 const END_ATTEMPTS: u32 = 6_000;
+
+/// A page that the backend may use.
+///
+/// Dropping this leaks the page: [`BackendGrants::end`] is the only way to get it back.
+pub(super) struct GrantedPage {
+    /// A writer with nothing written, so that it is the only handle.
+    page: ManuallyDrop<Page>,
+    gref: GrantRef,
+    access: Access,
+}
+
+impl GrantedPage {
+    /// What to tell the backend.
+    pub(super) fn gref(&self) -> GrantRef {
+        self.gref
+    }
+
+    /// Where the page starts.
+    pub(super) fn as_ptr(&self) -> NonNull<u8> {
+        self.page.start()
+    }
+
+    /// The bytes of a page that the backend cannot write to; none of another's.
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        match self.access {
+            Access::ReadOnly => self.page.spare_mut(),
+            Access::ReadWrite => &mut [],
+        }
+    }
+}
 
 /// The grants that a device has given.
 pub(super) struct BackendGrants {
@@ -42,9 +75,18 @@ impl BackendGrants {
         self.pool
     }
 
-    /// Lets the backend use a page of the pool.
-    pub(super) fn grant(&self, gfn: Gfn, access: Access) -> Result<GrantRef, GrantError> {
-        self.table.grant(self.backend, gfn, access)
+    /// Takes a page from the pool and lets the backend use it. It is zeroed before if asked to.
+    pub(super) fn grant(&self, access: Access, zero: bool) -> Result<GrantedPage, OpenError> {
+        let mut page = self.pool.alloc().ok_or(OpenError::Pages)?;
+        if zero {
+            page.spare_mut().fill(0);
+        }
+        let gref = self.table.grant(self.backend, page.gfn(), access)?;
+        Ok(GrantedPage {
+            page: ManuallyDrop::new(page),
+            gref,
+            access,
+        })
     }
 
     /// The grant under which `page` is sent. A page keeps it until the connection ends, so that
@@ -59,7 +101,10 @@ impl BackendGrants {
         if let Some(gref) = self.pool.tx_gref(index) {
             return Some(gref);
         }
-        let gref = self.grant(page.gfn(), Access::ReadOnly).ok()?;
+        let gref = self
+            .table
+            .grant(self.backend, page.gfn(), Access::ReadOnly)
+            .ok()?;
         self.pool.set_tx_gref(index, Some(gref));
         Some(gref)
     }
@@ -67,10 +112,15 @@ impl BackendGrants {
     /// Ends a grant and returns its page; if the backend has it mapped, keeps both.
     pub(super) fn end(
         &mut self,
-        gref: GrantRef,
-        page: Page,
+        granted: GrantedPage,
         statistics: &mut Statistics,
     ) -> Option<Page> {
+        let GrantedPage {
+            page,
+            gref,
+            access: _,
+        } = granted;
+        let page = ManuallyDrop::into_inner(page);
         let page = self.deferred.end_or_defer(&self.table, gref, page);
         if page.is_none() {
             statistics.grants_deferred += 1;

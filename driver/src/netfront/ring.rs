@@ -5,9 +5,12 @@
 //! 32-bit atomics; each index is read once per pass and checked against a private copy, each
 //! response is copied once and never looked at again, and nothing that we wrote is ever read back.
 
+use super::OpenError;
+use super::grants::{BackendGrants, GrantedPage};
+use super::statistics::Statistics;
 use super::violation::{RingKind, Violation};
-use crate::page::Page;
-use crate::xen::{Gfn, PAGE_BYTES};
+use crate::xen::grant::Access;
+use crate::xen::{GrantRef, PAGE_BYTES};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 
@@ -55,8 +58,8 @@ impl SharedWords {
 pub(super) struct FrontRing<const WORDS: usize> {
     kind: RingKind,
     words: SharedWords,
-    /// The page that `words` points to. Its handle stays in here, so no reference to it is made.
-    page: Page,
+    /// The page that `words` points to.
+    page: GrantedPage,
     /// Requests written; the backend sees those before `req_published`.
     req_prod: u32,
     req_published: u32,
@@ -65,26 +68,18 @@ pub(super) struct FrontRing<const WORDS: usize> {
     rsp_prod: u32,
 }
 
-/// A request for a ring of another page than a fresh one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NotFresh;
-
 impl<const WORDS: usize> FrontRing<WORDS> {
     const FITS: () = assert!((index::SLOTS + RING_SLOTS * WORDS) * 4 <= PAGE_BYTES);
 
-    /// An empty ring in `page`, which must come straight from the pool.
-    pub(super) fn new(kind: RingKind, mut page: Page) -> Result<Self, NotFresh> {
+    /// An empty ring, granted to the backend.
+    pub(super) fn open(kind: RingKind, grants: &BackendGrants) -> Result<Self, OpenError> {
         const { Self::FITS };
-        let room = page.spare_mut();
-        if room.len() != PAGE_BYTES {
-            return Err(NotFresh);
-        }
-        room.fill(0);
-        let base = NonNull::new(page.as_ptr()).ok_or(NotFresh)?;
-        // SAFETY: the page is valid while its handle lives, which stays in this struct as long as
-        // the words do. It is the only handle, being a writer with nothing written, and nobody
-        // makes references to the page with it from here on.
-        let words = unsafe { SharedWords::new(base) };
+        let page = grants.grant(Access::ReadWrite, true)?;
+        // SAFETY: a granted page is valid until its grant is ended, for which `close` takes it
+        // from this struct and the words with it. It has only one handle, through which nobody
+        // makes references to a page that the backend can write to.
+        let words = unsafe { SharedWords::new(page.as_ptr()) };
+        // The backend knows nothing of the page yet.
         words.at(index::REQ_EVENT).store(1, Ordering::Relaxed);
         words.at(index::RSP_EVENT).store(1, Ordering::Relaxed);
         Ok(Self {
@@ -98,14 +93,14 @@ impl<const WORDS: usize> FrontRing<WORDS> {
         })
     }
 
-    /// The frame to grant.
-    pub(super) fn gfn(&self) -> Gfn {
-        self.page.gfn()
+    /// Ends the use of the ring, and its grant.
+    pub(super) fn close(self, grants: &mut BackendGrants, statistics: &mut Statistics) {
+        grants.end(self.page, statistics);
     }
 
-    /// Ends the use of the ring; its page is free when its grant is.
-    pub(super) fn into_page(self) -> Page {
-        self.page
+    /// The grant to tell the backend.
+    pub(super) fn gref(&self) -> GrantRef {
+        self.page.gref()
     }
 
     /// Requests that no response has been taken for, published or not.

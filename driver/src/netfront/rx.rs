@@ -7,7 +7,7 @@
 //! that one whose rest is still to come waits without anything being read twice.
 
 use super::OpenError;
-use super::grants::BackendGrants;
+use super::grants::{BackendGrants, GrantedPage};
 use super::ring::{FrontRing, RING_SLOTS};
 use super::statistics::Statistics;
 use super::tx::{ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6};
@@ -58,12 +58,6 @@ impl RxFrame {
     }
 }
 
-/// A page that the backend may write to.
-struct Buffer {
-    page: Page,
-    gref: GrantRef,
-}
-
 /// What the next response holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Expect {
@@ -102,11 +96,10 @@ struct Chain {
 /// The receive half of a queue.
 pub(super) struct RxQueue {
     ring: FrontRing<RX_WORDS>,
-    ring_gref: GrantRef,
     /// What each slot of the ring is posted with.
-    posted: Box<[Option<Buffer>; RING_SLOTS]>,
+    posted: Box<[Option<GrantedPage>; RING_SLOTS]>,
     /// Buffers to be posted again as they are.
-    recycled: heapless::Vec<Buffer, RING_SLOTS>,
+    recycled: heapless::Vec<GrantedPage, RING_SLOTS>,
     chain: Chain,
     /// The last refill left slots empty.
     short: bool,
@@ -115,14 +108,8 @@ pub(super) struct RxQueue {
 impl RxQueue {
     /// A ring without buffers, granted to the backend.
     pub(super) fn open(grants: &BackendGrants) -> Result<Self, OpenError> {
-        let page = grants.pool().alloc().ok_or(OpenError::Pages)?;
-        let ring = FrontRing::new(RingKind::Rx, page).map_err(|_| OpenError::Pages)?;
-        let ring_gref = grants
-            .grant(ring.gfn(), Access::ReadWrite)
-            .map_err(OpenError::Grant)?;
         Ok(Self {
-            ring,
-            ring_gref,
+            ring: FrontRing::open(RingKind::Rx, grants)?,
             posted: Box::new([const { None }; RING_SLOTS]),
             recycled: heapless::Vec::new(),
             chain: Chain::default(),
@@ -132,20 +119,20 @@ impl RxQueue {
 
     /// The grant of the ring's page.
     pub(super) fn gref(&self) -> GrantRef {
-        self.ring_gref
+        self.ring.gref()
     }
 
     /// Posts a buffer in every empty slot, as far as there are pages.
     pub(super) fn refill(&mut self, grants: &BackendGrants, statistics: &mut Statistics) {
         self.short = false;
         while self.ring.room() > 0 {
-            let Some(buffer) = self.recycled.pop().or_else(|| new_buffer(grants)) else {
+            let Some(buffer) = self.recycled.pop().or_else(|| grants.grant(Access::ReadWrite, false).ok()) else {
                 self.short = true;
                 statistics.rx_refill_failures += 1;
                 return;
             };
             let slot = self.ring.next_request() as usize % RING_SLOTS;
-            self.ring.push(wire::rx_request(slot as u8, buffer.gref));
+            self.ring.push(wire::rx_request(slot as u8, buffer.gref()));
             self.posted[slot] = Some(buffer);
         }
     }
@@ -213,15 +200,14 @@ impl RxQueue {
     pub(super) fn close(self, grants: &mut BackendGrants, statistics: &mut Statistics) {
         let Self {
             ring,
-            ring_gref,
             posted,
             recycled,
             chain: _,
             short: _,
         } = self;
-        grants.end(ring_gref, ring.into_page(), statistics);
-        for Buffer { page, gref } in posted.into_iter().flatten().chain(recycled) {
-            grants.end(gref, page, statistics);
+        ring.close(grants, statistics);
+        for buffer in posted.into_iter().flatten().chain(recycled) {
+            grants.end(buffer, statistics);
         }
     }
 
@@ -230,7 +216,7 @@ impl RxQueue {
         &mut self,
         slot: u8,
         response: RxResponse,
-        buffer: Buffer,
+        buffer: GrantedPage,
         grants: &mut BackendGrants,
         statistics: &mut Statistics,
     ) -> Result<bool, Violation> {
@@ -240,7 +226,7 @@ impl RxQueue {
             status,
         } = response;
         let len = match status {
-            ..0 => None,
+            ..=-1 => None,
             1..=PAGE_BYTES_I16 => Some(status as u16),
             _ => {
                 self.recycle(buffer);
@@ -253,7 +239,10 @@ impl RxQueue {
             self.recycle(buffer);
             return Err(Violation::RxBounds { slot, offset, len });
         }
-        self.chain.count(len)?;
+        if let Err(violation) = self.chain.count(len) {
+            self.recycle(buffer);
+            return Err(violation);
+        }
         match len {
             None => {
                 self.chain.bad.get_or_insert(Bad::Error);
@@ -261,8 +250,7 @@ impl RxQueue {
             }
             Some(_) if self.chain.bad.is_some() => self.recycle(buffer),
             Some(len) => {
-                let Buffer { page, gref } = buffer;
-                match grants.end(gref, page, statistics) {
+                match grants.end(buffer, statistics) {
                     Some(page) => self.chain.push(page, offset, len),
                     None => self.chain.bad = Some(Bad::StillMapped),
                 }
@@ -325,7 +313,7 @@ impl RxQueue {
         Some(frame)
     }
 
-    fn recycle(&mut self, buffer: Buffer) {
+    fn recycle(&mut self, buffer: GrantedPage) {
         // There is room: there are as many buffers as slots at most, for none is made while one
         // waits here.
         let _ = self.recycled.push(buffer);
@@ -414,13 +402,6 @@ impl Chain {
         self.expect = Expect::Data;
         Ok(!self.more_data)
     }
-}
-
-/// A page granted to the backend for writing.
-fn new_buffer(grants: &BackendGrants) -> Option<Buffer> {
-    let page = grants.pool().alloc()?;
-    let gref = grants.grant(page.gfn(), Access::ReadWrite).ok()?;
-    Some(Buffer { page, gref })
 }
 
 /// Whether a frame starts with the headers that a large segment of this type has, whole.

@@ -8,7 +8,7 @@
 //!
 //! The backend answers slot by slot, in any order.
 
-use super::grants::BackendGrants;
+use super::grants::{BackendGrants, GrantedPage};
 use super::ring::{FrontRing, RING_SLOTS};
 use super::statistics::Statistics;
 use super::violation::{RingKind, Violation};
@@ -18,6 +18,7 @@ use crate::page::{Page, PagePool};
 use crate::xen::grant::Access;
 use crate::xen::{GrantRef, PAGE_BYTES};
 use alloc::boxed::Box;
+use core::mem;
 
 /// Longest header of a frame, in bytes.
 pub const MAX_HEADER_BYTES: usize = 128;
@@ -141,22 +142,16 @@ struct Slot {
 }
 
 /// The pages that headers are copied into: one piece for each request identifier.
-struct Arena([(Page, GrantRef); ARENA_PAGES]);
+struct Arena([GrantedPage; ARENA_PAGES]);
 
 impl Arena {
-    fn place(id: u8) -> (usize, usize) {
-        let start = usize::from(id) * MAX_HEADER_BYTES;
-        (start / PAGE_BYTES, start % PAGE_BYTES)
-    }
-
     /// The piece of `id`, with what to tell the backend of it: grant and offset.
     fn piece(&mut self, id: u8) -> (&mut [u8], GrantRef, u16) {
-        let (page, offset) = Self::place(id);
-        let (page, gref) = &mut self.0[page];
-        // The handle counts as not written at all, so all of the page is spare. Nobody but the
-        // backend looks at it.
-        let piece = page.spare_mut().split_at_mut(offset).1;
-        (&mut piece[..MAX_HEADER_BYTES], *gref, offset as u16)
+        let start = usize::from(id) * MAX_HEADER_BYTES;
+        let (page, offset) = (&mut self.0[start / PAGE_BYTES], start % PAGE_BYTES);
+        let gref = page.gref();
+        let piece = &mut page.bytes_mut()[offset..offset + MAX_HEADER_BYTES];
+        (piece, gref, offset as u16)
     }
 }
 
@@ -290,12 +285,40 @@ impl<'a> Plan<'a> {
     }
 }
 
+/// What is known of all requests.
+pub(super) struct Slots(Box<[Slot; RING_SLOTS]>);
+
+impl Slots {
+    /// Whether someone is still to be credited.
+    pub(super) fn owe(&self) -> bool {
+        self.0.iter().any(|slot| slot.bytes > 0)
+    }
+
+    /// Credits every owner, for no response will be taken any more. The pages stay.
+    pub(super) fn credit_all(&mut self, now_us: u64, sink: &mut dyn FnMut(Completion)) {
+        for slot in self.0.iter_mut() {
+            let bytes = mem::take(&mut slot.bytes);
+            if bytes == 0 {
+                continue;
+            }
+            let held_us = match slot.state {
+                State::Pending => now_us.saturating_sub(slot.since_us),
+                State::Free | State::Queued => 0,
+            };
+            sink(Completion {
+                owner: slot.owner,
+                bytes,
+                held_us,
+            });
+        }
+    }
+}
+
 /// The transmit half of a queue.
 pub(super) struct TxQueue {
     ring: FrontRing<TX_WORDS>,
-    ring_gref: GrantRef,
     arena: Arena,
-    slots: Box<[Slot; RING_SLOTS]>,
+    pub(super) slots: Slots,
     /// Identifiers in no use.
     free: heapless::Vec<u8, RING_SLOTS>,
     /// Identifiers of requests written since the last flush.
@@ -312,39 +335,28 @@ impl TxQueue {
         grants: &mut BackendGrants,
         statistics: &mut Statistics,
     ) -> Result<Self, OpenError> {
-        let pool = grants.pool();
-        let page = pool.alloc().ok_or(OpenError::Pages)?;
-        let ring = FrontRing::new(RingKind::Tx, page).map_err(|_| OpenError::Pages)?;
-        let ring_gref = grants
-            .grant(ring.gfn(), Access::ReadWrite)
-            .map_err(OpenError::Grant)?;
+        let ring = FrontRing::open(RingKind::Tx, grants)?;
         let mut arena = heapless::Vec::<_, ARENA_PAGES>::new();
         let result = (0..ARENA_PAGES).try_for_each(|_| {
-            let mut page = pool.alloc().ok_or(OpenError::Pages)?;
-            page.spare_mut().fill(0);
-            let gref = grants
-                .grant(page.gfn(), Access::ReadOnly)
-                .map_err(OpenError::Grant)?;
             // There is room for as many as the loop has turns.
-            let _ = arena.push((page, gref));
+            let _ = arena.push(grants.grant(Access::ReadOnly, true)?);
             Ok(())
         });
         match (result, arena.into_array()) {
             (Ok(()), Ok(arena)) => Ok(Self {
                 ring,
-                ring_gref,
                 arena: Arena(arena),
-                slots: Box::new(core::array::from_fn(|_| Slot::default())),
+                slots: Slots(Box::new(core::array::from_fn(|_| Slot::default()))),
                 free: (0..=u8::MAX).rev().collect(),
                 queued: heapless::Vec::new(),
                 nulls_due: 0,
                 refused: false,
             }),
             (result, arena) => {
-                for (page, gref) in arena.into_iter().flatten() {
-                    grants.end(gref, page, statistics);
+                for page in arena.err().into_iter().flatten() {
+                    grants.end(page, statistics);
                 }
-                grants.end(ring_gref, ring.into_page(), statistics);
+                ring.close(grants, statistics);
                 Err(result.err().unwrap_or(OpenError::Pages))
             }
         }
@@ -352,7 +364,7 @@ impl TxQueue {
 
     /// The grant of the ring's page.
     pub(super) fn gref(&self) -> GrantRef {
-        self.ring_gref
+        self.ring.gref()
     }
 
     /// Puts a frame on the ring, or nothing of it. Copies leave `reserve` pages of the pool alone.
@@ -451,7 +463,7 @@ impl TxQueue {
     /// Shows the backend what has been put on the ring; true when it wants an event for it.
     pub(super) fn flush(&mut self, now_us: u64) -> bool {
         for id in self.queued.drain(..) {
-            let slot = &mut self.slots[usize::from(id)];
+            let slot = &mut self.slots.0[usize::from(id)];
             slot.state = State::Pending;
             slot.since_us = now_us;
         }
@@ -500,7 +512,7 @@ impl TxQueue {
             wire::RSP_DROPPED => statistics.tx_dropped += 1,
             got => return Err(Violation::TxStatus { id, got }),
         }
-        let slot = &mut self.slots[usize::from(id)];
+        let slot = &mut self.slots.0[usize::from(id)];
         if slot.state != State::Pending {
             return Err(Violation::TxNotPending { id });
         }
@@ -511,7 +523,7 @@ impl TxQueue {
             bytes,
             since_us,
             page: _,
-        } = core::mem::take(slot);
+        } = mem::take(slot);
         self.nulls_due += u32::from(extra);
         // There is room: an identifier is in the list or in use.
         let _ = self.free.push(id);
@@ -521,25 +533,6 @@ impl TxQueue {
             bytes,
             held_us: now_us.saturating_sub(since_us),
         }))
-    }
-
-    /// Credits every owner of what is on the ring, for which no response will be taken any more.
-    /// The pages stay.
-    pub(super) fn credit_all(&mut self, now_us: u64, sink: &mut dyn FnMut(Completion)) {
-        for slot in self.slots.iter_mut() {
-            let bytes = core::mem::take(&mut slot.bytes);
-            if bytes > 0 {
-                let held_us = match slot.state {
-                    State::Pending => now_us.saturating_sub(slot.since_us),
-                    State::Free | State::Queued => 0,
-                };
-                sink(Completion {
-                    owner: slot.owner,
-                    bytes,
-                    held_us,
-                });
-            }
-        }
     }
 
     /// Asks for an event: when half of what is outstanding has been answered, or, when a frame
@@ -563,27 +556,34 @@ impl TxQueue {
         self.ring.room()
     }
 
-    /// Ends the grants of ring and arena. The grants of the payload's pages must have been ended
-    /// or held before, for the pages are let go of here.
-    pub(super) fn close(self, grants: &mut BackendGrants, statistics: &mut Statistics) {
+    /// Ends the grants of ring and arena, and returns whom to credit. The grants of the payload's
+    /// pages must have been ended or held before, for the pages are let go of here.
+    pub(super) fn close(
+        self,
+        grants: &mut BackendGrants,
+        statistics: &mut Statistics,
+    ) -> Slots {
         let Self {
             ring,
-            ring_gref,
             arena,
-            slots: _,
+            mut slots,
             free: _,
             queued: _,
             nulls_due: _,
             refused: _,
         } = self;
-        grants.end(ring_gref, ring.into_page(), statistics);
-        for (page, gref) in arena.0 {
-            grants.end(gref, page, statistics);
+        ring.close(grants, statistics);
+        for page in arena.0 {
+            grants.end(page, statistics);
         }
+        for slot in slots.0.iter_mut() {
+            slot.page = None;
+        }
+        slots
     }
 
     fn push(&mut self, id: u8, slot: Slot, request: [u32; TX_WORDS]) {
-        self.slots[usize::from(id)] = slot;
+        self.slots.0[usize::from(id)] = slot;
         // There is room: each identifier is queued at most once.
         let _ = self.queued.push(id);
         self.ring.push(request);
