@@ -19,6 +19,8 @@
 //!    for no longer than [`Netfront::poll_within_us`] says.
 
 mod grants;
+#[cfg(any(test, feature = "fake"))]
+pub mod mock;
 mod queue;
 mod ring;
 mod rx;
