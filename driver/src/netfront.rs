@@ -26,6 +26,7 @@ mod ring;
 mod rx;
 mod statistics;
 mod tx;
+mod vif;
 mod violation;
 mod wire;
 
@@ -35,6 +36,7 @@ pub use tx::{
     Completion, IpVersion, MAX_FRAME_BYTES, MAX_HEADER_BYTES, MAX_TX_SLICES, TxError, TxFrame,
     TxOffload, TxSlice,
 };
+pub use vif::{ConnectError, Vif, XenbusState};
 pub use violation::{RingKind, Violation};
 
 use crate::page::{Page, PagePool};
@@ -78,7 +80,7 @@ pub struct Features {
 
 impl Features {
     /// Longest frame that is not a large segment, in bytes.
-    pub fn max_frame_bytes(&self) -> usize {
+    pub fn max_frame_bytes(self) -> usize {
         let limit = if self.scatter_gather {
             MAX_FRAME_BYTES
         } else {
@@ -151,8 +153,8 @@ pub struct QueueKeys {
 /// A network device.
 ///
 /// Times are microseconds of one monotonic clock of the caller's.
-pub struct Netfront<H: Hypervisor> {
-    xen: H,
+pub struct Netfront {
+    xen: Rc<dyn Hypervisor>,
     events: Rc<EventChannels>,
     grants: BackendGrants,
     mac: [u8; 6],
@@ -168,10 +170,15 @@ pub struct Netfront<H: Hypervisor> {
     statistics: Statistics,
 }
 
-impl<H: Hypervisor> Netfront<H> {
+impl Netfront {
     /// A device that is closed, whose frames lie in the pages of `pool`. It is the only device to
     /// use that pool, which should have 512 pages or more.
-    pub fn new(xen: H, events: Rc<EventChannels>, grants: Rc<GrantTable>, pool: PagePool) -> Self {
+    pub fn new(
+        xen: Rc<dyn Hypervisor>,
+        events: Rc<EventChannels>,
+        grants: Rc<GrantTable>,
+        pool: PagePool,
+    ) -> Self {
         Self {
             xen,
             events,
@@ -247,8 +254,8 @@ impl<H: Hypervisor> Netfront<H> {
     }
 
     /// What was agreed on when it was last opened.
-    pub fn features(&self) -> &Features {
-        &self.features
+    pub fn features(&self) -> Features {
+        self.features
     }
 
     /// Whether frames can flow.
@@ -311,7 +318,7 @@ impl<H: Hypervisor> Netfront<H> {
             self.statistics.tx_down += 1;
             return Err(TxError::Down);
         };
-        let (features, statistics) = (&self.features, &mut self.statistics);
+        let (features, statistics) = (self.features, &mut self.statistics);
         queue
             .tx
             .transmit(frame, &self.grants, features, reserve, statistics)
@@ -401,13 +408,13 @@ impl<H: Hypervisor> Netfront<H> {
     }
 }
 
-impl<H: Hypervisor> Drop for Netfront<H> {
+impl Drop for Netfront {
     fn drop(&mut self) {
         self.close();
     }
 }
 
-impl<H: Hypervisor> fmt::Debug for Netfront<H> {
+impl fmt::Debug for Netfront {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Netfront")
             .field("mac", &self.mac)

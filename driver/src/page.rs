@@ -73,7 +73,7 @@ impl PagePool {
             "page pool at {base:?}: expected a page boundary"
         );
         assert!(
-            pages <= i32::MAX as usize,
+            i32::try_from(pages).is_ok(),
             "page pool of {pages} pages: expected less than 2^31"
         );
         Self(Box::leak(Box::new(Inner {
@@ -89,7 +89,7 @@ impl PagePool {
     /// A page nobody else has, nothing of it written; none when all are in use.
     ///
     /// Its bytes are zero if it was never used before, else what an earlier packet left.
-    pub fn alloc(&self) -> Option<Page> {
+    pub fn alloc(self) -> Option<Page> {
         let index = self.0.take_free()?;
         let meta = &self.0.pages[index as usize];
         meta.refs.set(1);
@@ -103,7 +103,7 @@ impl PagePool {
     }
 
     /// A page as from [`PagePool::alloc`], all its bytes zero and written.
-    pub fn alloc_zeroed(&self) -> Option<Page> {
+    pub fn alloc_zeroed(self) -> Option<Page> {
         let mut page = self.alloc()?;
         page.spare_mut().fill(0);
         page.commit(PAGE_BYTES);
@@ -111,41 +111,41 @@ impl PagePool {
     }
 
     /// How many pages there are.
-    pub fn pages(&self) -> usize {
+    pub fn pages(self) -> usize {
         self.0.pages.len()
     }
 
     /// How many pages can be allocated now.
-    pub fn available(&self) -> usize {
+    pub fn available(self) -> usize {
         self.0.available.get() as usize
     }
 
     /// Whether `page` is one of this pool's.
-    pub fn owns(&self, page: &Page) -> bool {
+    pub fn owns(self, page: &Page) -> bool {
         ptr::eq(self.0, page.pool)
     }
 
     /// The read-only grant that page number `index` has been given, to be sent under.
-    pub(crate) fn tx_gref(&self, index: usize) -> Option<GrantRef> {
+    pub(crate) fn tx_gref(self, index: usize) -> Option<GrantRef> {
         let gref = self.0.pages.get(index)?.tx_gref.get();
         (gref != 0).then_some(GrantRef(gref))
     }
 
     /// Notes the read-only grant of page number `index`, or that it has none any more.
-    pub(crate) fn set_tx_gref(&self, index: usize, gref: Option<GrantRef>) {
+    pub(crate) fn set_tx_gref(self, index: usize, gref: Option<GrantRef>) {
         if let Some(meta) = self.0.pages.get(index) {
             meta.tx_gref.set(gref.map_or(0, |gref| gref.0));
         }
     }
 
     /// How many pages have been used at least once. No other can have a grant.
-    pub(crate) fn touched(&self) -> usize {
+    pub(crate) fn touched(self) -> usize {
         self.0.fresh.get() as usize
     }
 
     /// Keeps page number `index` out of circulation, from now on if it is free, else from the
     /// moment when its last handle goes.
-    pub(crate) fn hold(&self, index: usize) {
+    pub(crate) fn hold(self, index: usize) {
         let Some(meta) = self.0.pages.get(index) else {
             return;
         };
@@ -156,7 +156,7 @@ impl PagePool {
     }
 
     /// Undoes [`PagePool::hold`].
-    pub(crate) fn unhold(&self, index: usize) {
+    pub(crate) fn unhold(self, index: usize) {
         let Some(meta) = self.0.pages.get(index) else {
             return;
         };
@@ -166,7 +166,7 @@ impl PagePool {
     }
 
     /// Whether page number `index` is kept out of circulation.
-    pub(crate) fn is_held(&self, index: usize) -> bool {
+    pub(crate) fn is_held(self, index: usize) -> bool {
         self.0.pages.get(index).is_some_and(|meta| meta.held.get())
     }
 }

@@ -1,8 +1,8 @@
 //! Granting pages of one pool to one backend, and getting them back.
 
-use crate::page::{Page, PagePool};
 use super::OpenError;
 use super::statistics::Statistics;
+use crate::page::{Page, PagePool};
 use crate::xen::grant::{Access, DeferredGrants, GrantTable};
 use crate::xen::{DomId, GrantRef};
 use alloc::rc::Rc;

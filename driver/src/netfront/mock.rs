@@ -1,37 +1,25 @@
 //! A backend for host tests, as strict as Linux's `xen-netback`.
 //!
-//! It reaches the frontend's pages only through grants, as [`GrantOps`] lets it, and disables the
-//! device for good on what Linux takes for malice; [`Netback::fatal`] then says what it was. Its
-//! ring ends are open to tests that make it misbehave.
+//! It reaches the frontend's pages only through grants, with the checks of [`FakeXen`], and
+//! disables the device for good on what Linux takes for malice; [`Netback::fatal`] then says what
+//! it was. Its ring ends are open to tests that make it misbehave. [`Host`] has it come and go by
+//! way of xenstore.
 
+mod host;
 mod rings;
 mod rules;
 
+pub use host::{BackendFeatures, Host};
 pub use rings::{BackRing, RawRings};
 pub use rules::{Fatal, Limits};
 
 use super::wire::{self, TxFlags};
-use crate::xen::{GrantRef, PAGE_BYTES};
+use crate::xen::fake::{FakeXen, GrantMapping};
+use crate::xen::{DomId, GrantRef};
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::ptr::NonNull;
 use rules::{Packet, TxRequest};
-
-/// What Xen does for a backend with the pages that it was granted.
-pub trait GrantOps {
-    /// Maps a page (`GNTTABOP_map_grant_ref`); none when the grant does not allow it.
-    fn map(&self, gref: GrantRef, writable: bool) -> Option<NonNull<u8>>;
-
-    /// Undoes one [`GrantOps::map`].
-    fn unmap(&self, gref: GrantRef, writable: bool);
-
-    /// Copies out of a page (`GNTTABOP_copy`); false when the grant does not allow it.
-    fn copy_from(&self, gref: GrantRef, offset: usize, to: &mut [u8]) -> bool;
-
-    /// Copies into a page; false when the grant does not allow it.
-    fn copy_to(&self, gref: GrantRef, offset: usize, from: &[u8]) -> bool;
-}
 
 /// A frame on its way through the backend.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,18 +54,18 @@ pub struct Raise {
 }
 
 /// A request that the backend has mapped and not answered.
-#[derive(Clone, Copy, Debug)]
 struct Mapped {
     id: u16,
-    gref: GrantRef,
     extras: usize,
+    /// Unmaps when it goes.
+    _mapping: GrantMapping,
 }
 
 /// The backend of one queue.
-pub struct Netback<G: GrantOps> {
-    grants: G,
+pub struct Netback {
+    xen: FakeXen,
+    domain: DomId,
     limits: Limits,
-    refs: [GrantRef; 2],
     tx: BackRing<{ wire::TX_WORDS }>,
     rx: BackRing<{ wire::RX_WORDS }>,
     mapped: Vec<Mapped>,
@@ -88,20 +76,23 @@ pub struct Netback<G: GrantOps> {
     starved: usize,
 }
 
-impl<G: GrantOps> Netback<G> {
-    /// Maps the rings; none when a grant does not allow it.
-    pub fn connect(grants: G, limits: Limits, tx: GrantRef, rx: GrantRef) -> Option<Self> {
-        let tx_page = grants.map(tx, true)?;
-        let rx_page = grants.map(rx, true)?;
+impl Netback {
+    /// Maps the rings as `domain`; none when the grants do not allow it.
+    pub fn connect(
+        xen: FakeXen,
+        domain: DomId,
+        limits: Limits,
+        tx: GrantRef,
+        rx: GrantRef,
+    ) -> Option<Self> {
+        let tx = BackRing::new(xen.map_grant(domain, tx, true).ok()?);
+        let rx = BackRing::new(xen.map_grant(domain, rx, true).ok()?);
         Some(Self {
-            grants,
+            xen,
+            domain,
             limits,
-            refs: [tx, rx],
-            // SAFETY: the pages stay mapped until `disconnect`, which takes the rings along, and
-            // the frontend accesses them by atomics of 32 bits too.
-            tx: unsafe { BackRing::new(tx_page) },
-            // SAFETY: likewise.
-            rx: unsafe { BackRing::new(rx_page) },
+            tx,
+            rx,
             mapped: Vec::new(),
             sent: VecDeque::new(),
             to_guest: VecDeque::new(),
@@ -109,16 +100,6 @@ impl<G: GrantOps> Netback<G> {
             errors: 0,
             starved: 0,
         })
-    }
-
-    /// Lets go of everything.
-    pub fn disconnect(self) {
-        for mapped in &self.mapped {
-            self.grants.unmap(mapped.gref, false);
-        }
-        for gref in self.refs {
-            self.grants.unmap(gref, true);
-        }
     }
 
     /// Why the device was disabled, if it was.
@@ -156,7 +137,7 @@ impl<G: GrantOps> Netback<G> {
         self.to_guest.push_back(frame);
     }
 
-    /// Whether the frontend sees a running backend.
+    /// The ring ends, to do with as one likes.
     pub fn rings(&mut self) -> RawRings<'_> {
         RawRings {
             tx: &mut self.tx,
@@ -189,7 +170,6 @@ impl<G: GrantOps> Netback<G> {
             }
             let at = pick(self.mapped.len()) % self.mapped.len();
             let mapped = self.mapped.remove(at);
-            self.grants.unmap(mapped.gref, false);
             self.answer(mapped.id, mapped.extras, wire::RSP_OKAY);
         }
         Raise {
@@ -245,25 +225,21 @@ impl<G: GrantOps> Netback<G> {
             done = end;
             let copied = self.limits.copy_bytes.clamp(start, end);
             let offset = usize::from(offset);
-            if copied > start
-                && !self
-                    .grants
-                    .copy_from(gref, offset, &mut bytes[start..copied])
-            {
-                return Err(Fatal::Grant { gref });
-            }
+            let mapping = self
+                .xen
+                .map_grant(self.domain, gref, false)
+                .map_err(|_| Fatal::Grant { gref })?;
+            mapping.read(offset, &mut bytes[start..end]);
             let extras = if at == 0 { extras } else { 0 };
             if copied == end {
                 self.answer(id, extras, wire::RSP_OKAY);
-                continue;
+            } else {
+                self.mapped.push(Mapped {
+                    id,
+                    extras,
+                    _mapping: mapping,
+                });
             }
-            let page = self.grants.map(gref, false).ok_or(Fatal::Grant { gref })?;
-            let from = offset + (copied - start);
-            for (at, byte) in bytes[copied..end].iter_mut().enumerate() {
-                // SAFETY: the page is mapped, and the slot lies within it.
-                *byte = unsafe { page.add(from + at).read() };
-            }
-            self.mapped.push(Mapped { id, gref, extras });
         }
         let flags = slots[0].flags;
         self.sent.push_back(Frame {
@@ -306,11 +282,12 @@ impl<G: GrantOps> Netback<G> {
         while let Some(piece) = pieces.next() {
             let [id, gref] = self.rx.request();
             let offset = self.limits.rx_offset;
-            let fine = self.grants.copy_to(GrantRef(gref), offset, piece);
-            let status = if fine {
-                piece.len() as i16
-            } else {
-                wire::RSP_ERROR
+            let status = match self.xen.map_grant(self.domain, GrantRef(gref), true) {
+                Ok(mapping) => {
+                    mapping.write(offset, piece);
+                    piece.len() as i16
+                }
+                Err(_) => wire::RSP_ERROR,
             };
             let mut flags = wire::RxFlags::empty();
             flags.set(wire::RxFlags::MORE_DATA, pieces.peek().is_some());
@@ -338,5 +315,3 @@ impl<G: GrantOps> Netback<G> {
         }
     }
 }
-
-const _: () = assert!(PAGE_BYTES == 4096);

@@ -3,7 +3,7 @@
 use super::grants::BackendGrants;
 use super::rx::RxQueue;
 use super::statistics::Statistics;
-use super::tx::{TxQueue, Slots};
+use super::tx::{Slots, TxQueue};
 use super::violation::Violation;
 use super::{OpenError, QueueKeys};
 use crate::xen::event::EventChannels;
@@ -23,7 +23,10 @@ impl Ports {
         backend: DomId,
         split: bool,
     ) -> Result<Self, OpenError> {
-        let alloc = || xen.evtchn_alloc_unbound(backend).map_err(OpenError::Channel);
+        let alloc = || {
+            xen.evtchn_alloc_unbound(backend)
+                .map_err(OpenError::Channel)
+        };
         let tx = alloc()?;
         if !split {
             return Ok(Self { tx, rx: tx });
@@ -156,11 +159,7 @@ impl Queue {
     }
 
     /// Ends all grants, or leaves them to be ended later; returns whom to credit.
-    pub(super) fn close(
-        self,
-        grants: &mut BackendGrants,
-        statistics: &mut Statistics,
-    ) -> Slots {
+    pub(super) fn close(self, grants: &mut BackendGrants, statistics: &mut Statistics) -> Slots {
         let Self { ports: _, tx, rx } = self;
         rx.close(grants, statistics);
         // First the pages on the ring, so that those that are mapped still are held when the ring

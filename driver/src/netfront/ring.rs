@@ -45,7 +45,11 @@ impl SharedWords {
         // SAFETY: the offset lies in the page, which `new` was promised to be valid, and an atomic
         // may be shared with whoever else accesses it atomically. What the other domain does is
         // for the hardware to order, as with another thread.
-        unsafe { self.0.add(word % (PAGE_BYTES / size_of::<AtomicU32>())).as_ref() }
+        unsafe {
+            self.0
+                .add(word % (PAGE_BYTES / size_of::<AtomicU32>()))
+                .as_ref()
+        }
     }
 
     /// Where slot `at` of `WORDS` words starts.
@@ -182,7 +186,9 @@ impl<const WORDS: usize> FrontRing<WORDS> {
     /// they are already.
     pub(super) fn arm(&mut self, responses: u32) -> Result<bool, Violation> {
         let event = self.rsp_cons.wrapping_add(responses);
-        self.words.at(index::RSP_EVENT).store(event, Ordering::Relaxed);
+        self.words
+            .at(index::RSP_EVENT)
+            .store(event, Ordering::Relaxed);
         // See `publish`.
         fence(Ordering::SeqCst);
         let ready = self.poll()?;

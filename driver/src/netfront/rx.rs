@@ -126,7 +126,11 @@ impl RxQueue {
     pub(super) fn refill(&mut self, grants: &BackendGrants, statistics: &mut Statistics) {
         self.short = false;
         while self.ring.room() > 0 {
-            let Some(buffer) = self.recycled.pop().or_else(|| grants.grant(Access::ReadWrite, false).ok()) else {
+            let Some(buffer) = self
+                .recycled
+                .pop()
+                .or_else(|| grants.grant(Access::ReadWrite, false).ok())
+            else {
                 self.short = true;
                 statistics.rx_refill_failures += 1;
                 return;

@@ -175,7 +175,7 @@ struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     /// None when the frame breaks a rule of netif, or what was negotiated.
-    fn new<I>(frame: TxFrame<'a, I>, pool: PagePool, features: &Features) -> Option<Self>
+    fn new<I>(frame: TxFrame<'a, I>, pool: PagePool, features: Features) -> Option<Self>
     where
         I: IntoIterator<Item = TxSlice<'a>>,
     {
@@ -265,7 +265,12 @@ impl<'a> Plan<'a> {
     }
 
     /// Decides on the layout and gets what it takes; none when that is not to be had now.
-    fn layout(&self, grants: &BackendGrants, scatter_gather: bool, reserve: usize) -> Option<Layout> {
+    fn layout(
+        &self,
+        grants: &BackendGrants,
+        scatter_gather: bool,
+        reserve: usize,
+    ) -> Option<Layout> {
         if self.total <= MAX_HEADER_BYTES {
             return Some(Layout::Small);
         }
@@ -372,7 +377,7 @@ impl TxQueue {
         &mut self,
         frame: TxFrame<'a, I>,
         grants: &BackendGrants,
-        features: &Features,
+        features: Features,
         reserve: usize,
         statistics: &mut Statistics,
     ) -> Result<(), TxError>
@@ -558,11 +563,7 @@ impl TxQueue {
 
     /// Ends the grants of ring and arena, and returns whom to credit. The grants of the payload's
     /// pages must have been ended or held before, for the pages are let go of here.
-    pub(super) fn close(
-        self,
-        grants: &mut BackendGrants,
-        statistics: &mut Statistics,
-    ) -> Slots {
+    pub(super) fn close(self, grants: &mut BackendGrants, statistics: &mut Statistics) -> Slots {
         let Self {
             ring,
             arena,
@@ -591,7 +592,9 @@ impl TxQueue {
 
     /// An identifier in no use. `transmit` has made sure that there are enough.
     fn take_id(&mut self) -> u8 {
-        self.free.pop().expect("an identifier for each slot of the frame")
+        self.free
+            .pop()
+            .expect("an identifier for each slot of the frame")
     }
 }
 

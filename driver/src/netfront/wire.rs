@@ -77,11 +77,7 @@ pub(super) fn tx_request(
 
 /// The extra that has the backend treat a frame as a TCP segment to be cut every `size` bytes.
 pub(super) fn gso_extra(size: u16, gso_type: u8) -> [u32; TX_WORDS] {
-    [
-        pair(u16::from(EXTRA_GSO), size),
-        u32::from(gso_type),
-        0,
-    ]
+    [pair(u16::from(EXTRA_GSO), size), u32::from(gso_type), 0]
 }
 
 /// A receive request.
@@ -160,4 +156,7 @@ pub(super) fn halves(word: u32) -> (u16, u16) {
     (word as u16, (word >> 16) as u16)
 }
 
-const _: () = assert!(cfg!(target_endian = "little"), "the rings are little-endian");
+const _: () = assert!(
+    cfg!(target_endian = "little"),
+    "the rings are little-endian"
+);

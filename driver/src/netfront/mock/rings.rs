@@ -2,12 +2,14 @@
 
 use super::super::ring::{RING_SLOTS, SharedWords, index};
 use super::super::wire;
-use core::ptr::NonNull;
+use crate::xen::fake::GrantMapping;
 use core::sync::atomic::{Ordering, fence};
 
 /// The backend's end of a ring with slots of `WORDS` words.
 pub struct BackRing<const WORDS: usize> {
     words: SharedWords,
+    /// Keeps the page mapped.
+    _mapping: GrantMapping,
     req_cons: u32,
     rsp_prod: u32,
     published: u32,
@@ -22,13 +24,14 @@ pub struct RawRings<'a> {
 }
 
 impl<const WORDS: usize> BackRing<WORDS> {
-    /// # Safety
-    /// `page` must stay mapped while the value is in use, and be accessed by nothing but atomics
-    /// of 32 bits.
-    pub(super) unsafe fn new(page: NonNull<u8>) -> Self {
+    /// The ring in a page mapped for writing.
+    pub(super) fn new(mapping: GrantMapping) -> Self {
         Self {
-            // SAFETY: promised by the caller.
-            words: unsafe { SharedWords::new(page) },
+            // SAFETY: the page is mapped as long as the words are in use, and guest memory stays
+            // as long as the hypervisor that the mapping holds. Both ends access a ring by atomics
+            // of 32 bits only.
+            words: unsafe { SharedWords::new(mapping.page()) },
+            _mapping: mapping,
             req_cons: 0,
             rsp_prod: 0,
             published: 0,
@@ -90,7 +93,9 @@ impl<const WORDS: usize> BackRing<WORDS> {
     /// Asks for an event once `requests` can be taken; true when they can already.
     pub fn want(&mut self, requests: usize) -> bool {
         let event = self.req_cons.wrapping_add(requests as u32);
-        self.words.at(index::REQ_EVENT).store(event, Ordering::Relaxed);
+        self.words
+            .at(index::REQ_EVENT)
+            .store(event, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         (requests..=RING_SLOTS).contains(&self.work())
     }

@@ -126,10 +126,7 @@ pub(super) struct Packet {
 }
 
 /// Takes the next packet off the ring.
-pub(super) fn next_packet(
-    ring: &mut BackRing<TX_WORDS>,
-    limits: Limits,
-) -> Result<Packet, Fatal> {
+pub(super) fn next_packet(ring: &mut BackRing<TX_WORDS>, limits: Limits) -> Result<Packet, Fatal> {
     let mut first = TxRequest::parse(ring.request());
     let (mut extras, mut gso, mut dropped) = (0, None, false);
     let mut extra_follows = first.flags.contains(TxFlags::EXTRA_INFO);
