@@ -3,6 +3,7 @@
 //! - [`xen`]: hypercalls, grant table, event channels, clock, console and xenstore of a Xen guest.
 //! - [`page`]: the pages that frames lie in.
 //! - [`netfront`]: Xen's paravirtual network device.
+//! - [`virtio`]: a virtio NIC, for plain QEMU.
 //!
 //! Everything is testable on the host: what the hypervisor or a backend does is reached through
 //! traits and raw shared memory, which the `fake` feature provides.
@@ -14,4 +15,5 @@ extern crate std;
 
 pub mod netfront;
 pub mod page;
+pub mod virtio;
 pub mod xen;
