@@ -4,6 +4,9 @@
 //! raw pointers and atomics only, and indices are checked before use. The hypervisor itself is
 //! trusted, as it must be.
 
+pub mod clock;
+pub mod console;
+pub mod control;
 pub mod errno;
 pub mod event;
 #[cfg(any(test, feature = "fake"))]

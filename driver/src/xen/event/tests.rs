@@ -1,1 +1,183 @@
+use super::*;
+use crate::xen::fake::FakeXen;
+use crate::xen::types::DomId;
+use alloc::vec::Vec;
 
+/// A port that a backend has bound, unmasked.
+fn open(xen: &FakeXen, events: &EventChannels) -> EventPort {
+    let port = xen.evtchn_alloc_unbound(DomId::DOM0).unwrap();
+    xen.bind(DomId::DOM0, port).unwrap();
+    events.unmask(xen, port).unwrap();
+    port
+}
+
+fn dispatch(events: &EventChannels) -> Vec<EventPort> {
+    let mut ports = Vec::new();
+    events.dispatch(|port| ports.push(port));
+    ports
+}
+
+#[test]
+fn an_event_is_dispatched_once() {
+    let xen = FakeXen::new();
+    let events = xen.event_channels();
+    let port = open(&xen, &events);
+    assert_eq!(dispatch(&events), []);
+    xen.raise(port).unwrap();
+    assert!(events.upcall_pending() && events.is_pending(port));
+    assert_eq!(xen.upcalls(), 1);
+    // A second one before the first is handled is the same to the guest.
+    xen.raise(port).unwrap();
+    assert_eq!(xen.upcalls(), 1);
+    assert_eq!(dispatch(&events), [port]);
+    assert!(!events.upcall_pending() && !events.is_pending(port));
+    assert_eq!(dispatch(&events), []);
+}
+
+#[test]
+fn ports_are_dispatched_across_words() {
+    let xen = FakeXen::new();
+    let events = xen.event_channels();
+    let ports: Vec<_> = (0..200).map(|_| open(&xen, &events)).collect();
+    for port in &ports {
+        xen.raise(*port).unwrap();
+    }
+    assert_eq!(dispatch(&events), ports);
+}
+
+#[test]
+fn a_masked_port_waits_and_the_edge_is_not_lost() {
+    let xen = FakeXen::new();
+    let events = xen.event_channels();
+    let port = open(&xen, &events);
+    events.mask(port);
+    xen.raise(port).unwrap();
+    assert!(!events.upcall_pending());
+    assert_eq!(dispatch(&events), []);
+    assert!(events.is_pending(port));
+
+    let calls = xen.hypercalls();
+    events.unmask(&xen, port).unwrap();
+    assert_eq!(xen.hypercalls(), calls + 1);
+    assert_eq!(xen.upcalls(), 1);
+    assert_eq!(dispatch(&events), [port]);
+}
+
+#[test]
+fn unmasking_without_an_event_is_no_hypercall() {
+    let xen = FakeXen::new();
+    let events = xen.event_channels();
+    let port = open(&xen, &events);
+    events.mask(port);
+    let calls = xen.hypercalls();
+    events.unmask(&xen, port).unwrap();
+    assert_eq!(xen.hypercalls(), calls);
+    xen.raise(port).unwrap();
+    assert_eq!(dispatch(&events), [port]);
+}
+
+#[test]
+fn an_event_that_comes_in_while_its_own_is_handled_is_dispatched() {
+    let xen = FakeXen::new();
+    let events = xen.event_channels();
+    let port = open(&xen, &events);
+    xen.raise(port).unwrap();
+    let mut seen = 0;
+    let done = events.dispatch(|port| {
+        seen += 1;
+        if seen == 1 {
+            xen.raise(port).unwrap();
+        }
+    });
+    assert_eq!(
+        done,
+        Dispatched {
+            events: 2,
+            more: false
+        }
+    );
+}
+
+#[test]
+fn a_storm_of_events_ends_the_dispatch() {
+    let xen = FakeXen::new();
+    let events = xen.event_channels();
+    let port = open(&xen, &events);
+    xen.raise(port).unwrap();
+    let done = events.dispatch(|port| xen.raise(port).unwrap());
+    assert_eq!(
+        done,
+        Dispatched {
+            events: MAX_PASSES,
+            more: true
+        }
+    );
+}
+
+#[test]
+fn all_bits_set_by_someone_are_bounded_work() {
+    let xen = FakeXen::new();
+    let events = xen.event_channels();
+    let info = xen.shared_info().as_ptr();
+    for word in 0..EVENT_WORDS {
+        // SAFETY: the page lives as long as `xen`; the fields are atomics.
+        unsafe {
+            (*info).evtchn_pending[word].store(u64::MAX, Ordering::SeqCst);
+            (*info).evtchn_mask[word].store(0, Ordering::SeqCst);
+        }
+    }
+    // SAFETY: likewise.
+    let vcpu = unsafe { &(*info).vcpu_info[0].events };
+    vcpu.pending_sel.store(u64::MAX, Ordering::SeqCst);
+    vcpu.upcall_pending.store(0xff, Ordering::SeqCst);
+    let ports = dispatch(&events);
+    assert_eq!(ports.len(), MAX_PORTS as usize);
+    assert_eq!(ports.last(), Some(&EventPort(MAX_PORTS - 1)));
+}
+
+#[test]
+fn ports_and_vcpus_out_of_range_are_refused() {
+    let xen = FakeXen::new();
+    let events = xen.event_channels();
+    for port in [EventPort(MAX_PORTS), EventPort(u32::MAX)] {
+        events.mask(port);
+        events.clear(port);
+        assert!(!events.is_pending(port));
+        assert_eq!(events.unmask(&xen, port), Err(Errno::EINVAL));
+    }
+    // SAFETY: the page lives as long as `xen`.
+    assert!(unsafe { EventChannels::new(xen.shared_info(), VcpuId(32)) }.is_none());
+}
+
+#[test]
+fn a_cleared_event_is_not_dispatched() {
+    let xen = FakeXen::new();
+    let events = xen.event_channels();
+    let port = open(&xen, &events);
+    xen.raise(port).unwrap();
+    events.clear(port);
+    assert_eq!(dispatch(&events), []);
+}
+
+#[test]
+fn the_upcall_falls_back_to_the_domain_wide_vector() {
+    let xen = FakeXen::new();
+    let upcall = Upcall::register(&xen, VcpuId(0), 0xf3);
+    assert_eq!(upcall, Ok(Upcall::PerVcpu));
+    assert_eq!(xen.upcall_vector(), Some(0xf3));
+
+    let qemu = FakeXen::new();
+    qemu.fail_next("set_evtchn_upcall_vector", Errno::EFAULT);
+    let upcall = Upcall::register(&qemu, VcpuId(0), 0xf3);
+    assert_eq!(upcall, Ok(Upcall::Domain));
+    assert_eq!(
+        qemu.hvm_param(HvmParam::CallbackIrq),
+        Ok(0x0200_0000_0000_00f3)
+    );
+
+    let neither = FakeXen::new();
+    neither.fail_next("set_evtchn_upcall_vector", Errno::ENOSYS);
+    neither.fail_next("set_hvm_param", Errno::EPERM);
+    let upcall = Upcall::register(&neither, VcpuId(0), 0xf3);
+    assert_eq!(upcall, Err(Errno::EPERM));
+}

@@ -40,18 +40,18 @@ impl Watch {
     /// Waits for the next change and returns the path that changed: the watched one or one below
     /// it. The change may be any, a removal too: read it.
     ///
-    /// An error is returned once; after a reconnection the watch works on.
+    /// An error is returned once, ahead of changes; after a reconnection the watch works on.
     pub async fn changed(&mut self) -> Result<String, Error> {
         poll_fn(|cx| {
             self.client.with_watches(|watches| {
                 let Some(state) = watches.find(self.token) else {
                     return Poll::Ready(Err(Error::Disconnected));
                 };
-                if let Some(path) = state.events.pop_front() {
-                    return Poll::Ready(Ok(path));
-                }
                 if let Some(error) = state.error.take() {
                     return Poll::Ready(Err(error));
+                }
+                if let Some(path) = state.events.pop_front() {
+                    return Poll::Ready(Ok(path));
                 }
                 state.waker = Some(cx.waker().clone());
                 Poll::Pending
