@@ -6,9 +6,8 @@ use core::fmt;
 use core::ptr::NonNull;
 use virtio_drivers::Hal;
 use virtio_drivers::transport::DeviceType;
-use virtio_drivers::transport::pci::bus::{
-    CapabilityInfo, Command, ConfigurationAccess, DeviceFunction, PciError, PciRoot,
-};
+use virtio_drivers::transport::pci::bus::{CapabilityInfo, Command, PciError};
+pub use virtio_drivers::transport::pci::bus::{ConfigurationAccess, DeviceFunction, PciRoot};
 use virtio_drivers::transport::pci::{PciTransport, VirtioPciError, virtio_device_type};
 
 const CONFIG_ADDRESS: u16 = 0xcf8;

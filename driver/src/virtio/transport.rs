@@ -72,6 +72,11 @@ impl VirtioTransport {
         })
     }
 
+    /// Whether the device is a NIC.
+    pub fn is_network(&self) -> bool {
+        self.inner.device_type() == DeviceType::Network
+    }
+
     pub(super) fn pci(inner: SomeTransport<'static>, vectors: QueueVectors) -> Self {
         Self {
             inner,

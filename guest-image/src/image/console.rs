@@ -31,11 +31,15 @@ static CONSOLE: Mutex<Console> = Mutex::new(Console::None);
 struct Logger;
 
 impl Log for Logger {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
+    /// virtio-drivers tells at length what matters only when something is wrong with it.
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.level() <= Level::Warn || !metadata.target().starts_with("virtio_drivers")
     }
 
     fn log(&self, record: &Record<'_>) {
+        if !self.enabled(record.metadata()) {
+            return;
+        }
         let now = clock::now().as_micros();
         let level = match record.level() {
             Level::Error => "error: ",

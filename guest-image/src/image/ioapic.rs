@@ -12,35 +12,66 @@ const SECOND: u64 = 0xfec1_0000;
 const PINS: u32 = 24;
 
 /// Offset of the register that selects another.
-const SELECT: u64 = 0x00;
+const SELECT: usize = 0x00;
 
 /// Offset of the selected register.
-const WINDOW: u64 = 0x10;
+const WINDOW: usize = 0x10;
 
 /// The first redirection entry's lower half.
 const REDIRECTION: u32 = 0x10;
 
+/// The register that tells the version and the number of pins.
+const VERSION: u32 = 0x01;
+
+/// An I/O APIC.
+struct IoApic {
+    registers: *mut u8,
+}
+
+impl IoApic {
+    /// The one that has the global interrupt `irq`, if there can be one.
+    fn of(irq: u32) -> Option<Self> {
+        let base = match irq / PINS {
+            0 => FIRST,
+            1 => SECOND,
+            _ => return None,
+        };
+        // SAFETY: the range is that of an I/O APIC, or nobody's.
+        let registers = unsafe { paging::map_device(&(base..base + 4096)) }.ok()?;
+        Some(Self { registers })
+    }
+
+    fn read(&self, register: u32) -> u32 {
+        // SAFETY: the registers are mapped; reading one has no effect.
+        unsafe {
+            ptr::write_volatile(self.registers.add(SELECT).cast::<u32>(), register);
+            ptr::read_volatile(self.registers.add(WINDOW).cast::<u32>())
+        }
+    }
+
+    fn write(&self, register: u32, value: u32) {
+        // SAFETY: the registers are mapped, and change how interrupts arrive alone.
+        unsafe {
+            ptr::write_volatile(self.registers.add(SELECT).cast::<u32>(), register);
+            ptr::write_volatile(self.registers.add(WINDOW).cast::<u32>(), value);
+        }
+    }
+}
+
+/// Whether there is an I/O APIC with the global interrupt `irq`.
+pub(crate) fn is_there(irq: u32) -> bool {
+    // Where there is none, all bits read as 0 or as 1.
+    IoApic::of(irq).is_some_and(|apic| (apic.read(VERSION) >> 16) & 0xff == PINS - 1)
+}
+
 /// Routes the global interrupt `irq`, taken as edge-triggered and active high, to `source`'s
 /// vector on this processor. False when there is no such interrupt.
 pub(crate) fn route(irq: u32, source: Source) -> bool {
-    let base = match irq / PINS {
-        0 => FIRST,
-        1 => SECOND,
-        _ => return false,
-    };
-    // SAFETY: the range is that of an I/O APIC, if there is one there, and nobody else's.
-    let Ok(registers) = (unsafe { paging::map_device(&(base..base + 4096)) }) else {
+    let Some(apic) = IoApic::of(irq).filter(|_| is_there(irq)) else {
         return false;
     };
     let entry = REDIRECTION + 2 * (irq % PINS);
-    let high = u32::from(apic::id()) << 24;
-    let low = u32::from(source.vector());
-    for (register, value) in [(entry + 1, high), (entry, low)] {
-        // SAFETY: the registers were just mapped; the entry belongs to this interrupt alone.
-        unsafe {
-            ptr::write_volatile(registers.add(SELECT as usize).cast::<u32>(), register);
-            ptr::write_volatile(registers.add(WINDOW as usize).cast::<u32>(), value);
-        }
-    }
+    apic.write(entry + 1, u32::from(apic::id()) << 24);
+    apic.write(entry, source.vector().into());
     true
 }

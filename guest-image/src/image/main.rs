@@ -8,18 +8,25 @@ mod apic;
 mod boot;
 mod clock;
 mod console;
+mod hal;
 mod heap;
 mod idle;
 mod interrupts;
 mod ioapic;
+mod nic;
 mod paging;
 mod panic;
+mod pc;
 mod platform;
 mod power;
+mod random;
 mod run;
 
-use core::fmt::Display;
-use paceline_driver::xen::start_info::StartInfo;
+use core::{fmt::Display, ops::Range, ptr::NonNull};
+use paceline_driver::{
+    page::PagePool,
+    xen::{Gfn, start_info::StartInfo},
+};
 use paceline_guest::{
     cmdline::Options,
     memory::{self, PAGE_BYTES},
@@ -66,7 +73,24 @@ extern "C" fn entry(start_info: u32) -> ! {
         let kept = info.command_line().len();
         log::warn!("command line: cut to its first {kept} bytes");
     }
-    run::run()
+    // SAFETY: the plan keeps this part of memory for the pool; it is mapped, and at its physical
+    // address.
+    let pool = unsafe { page_pool(&layout.pool) };
+    run::run(&options, pool)
+}
+
+/// The pool of NIC pages in `range`.
+///
+/// # Safety
+///
+/// The range is identity-mapped, page-aligned memory that nothing else uses.
+unsafe fn page_pool(range: &Range<u64>) -> PagePool {
+    let Some(base) = NonNull::new(range.start as *mut u8) else {
+        refuse(&"expected memory for NIC pages");
+    };
+    let pages = (range.end - range.start) / PAGE_BYTES;
+    // SAFETY: the caller's.
+    unsafe { PagePool::new(base, pages as usize, Gfn(range.start / PAGE_BYTES)) }
 }
 
 /// Ends a boot that cannot go on.

@@ -5,38 +5,89 @@ use super::{
     console::{self, Output},
     heap, idle,
     interrupts::{self, Source},
-    panic, power,
+    nic::Nic,
+    panic, pc, power, random,
 };
 use core::fmt::{self, Write};
+use paceline_driver::page::PagePool;
 use paceline_guest::{
+    cmdline::Options,
     executor::{Executor, Timers},
     shell::{self, Command, Shell},
 };
+use paceline_stack::{
+    device::Device,
+    net::Net,
+    stack::{Config, Stack},
+    time::Instant,
+};
 
-/// Runs the guest, for ever: events, timers, tasks, and rest.
-pub(crate) fn run() -> ! {
+/// Runs the guest, for ever: events, the stack, tasks, and rest.
+pub(crate) fn run(options: &Options, pool: PagePool) -> ! {
     let mut executor = Executor::new();
     let timers = Timers::new();
     let mut shell = Shell::new();
+    let nic = pc::nic(&options.virtio_mmio, pool);
+    let net = start_network(options, nic);
     console::enable_input();
     // The console takes everything it is given.
     let _ = shell.prompt(&mut Output);
     loop {
         if interrupts::take().has(Source::Serial) {
             while let Some(byte) = console::read() {
-                let _ = type_in(&mut shell, byte);
+                let _ = type_in(&mut shell, byte, net.as_ref());
             }
         }
-        timers.advance(clock::now());
+        let now = clock::now();
+        let polled = net.as_ref().map(|net| net.poll(now));
+        timers.advance(now);
         let ready = executor.run();
-        if !ready {
-            idle::wait(timers.next_deadline(), || false);
+        let wanted = net.as_ref().is_some_and(Net::poll_wanted);
+        if ready || wanted || polled.is_some_and(|polled| polled.more) {
+            continue;
         }
+        let deadlines = [
+            polled.and_then(|polled| polled.deadline),
+            timers.next_deadline(),
+            net.as_ref().and_then(|net| device_deadline(net, now)),
+        ];
+        idle::wait(deadlines.into_iter().flatten().min(), || {
+            net.as_ref()
+                .is_some_and(|net| net.with(|stack| stack.device_mut().arm()))
+        });
+    }
+}
+
+/// When the NIC itself wants to be polled.
+fn device_deadline(net: &Net<Nic>, now: Instant) -> Option<Instant> {
+    net.with(|stack| stack.device().poll_within())
+        .map(|span| now + span)
+}
+
+/// Sets up the stack, if there is a NIC and an address for it.
+fn start_network(options: &Options, nic: Option<Nic>) -> Option<Net<Nic>> {
+    let Some(nic) = nic else {
+        log::warn!("no NIC found");
+        return None;
+    };
+    let Some(ip) = &options.ip else {
+        log::warn!("no address: expected ip= on the command line");
+        return None;
+    };
+    let config = Config {
+        address: ip.address,
+        prefix: ip.prefix_len,
+        gateway: ip.gateway,
+        secret: random::secret(),
+    };
+    match Stack::new(nic, &config) {
+        Ok(stack) => Some(Net::new(stack)),
+        Err(error) => super::refuse(&error),
     }
 }
 
 /// Gives the shell a byte and does what it says.
-fn type_in(shell: &mut Shell, byte: u8) -> fmt::Result {
+fn type_in(shell: &mut Shell, byte: u8, net: Option<&Net<Nic>>) -> fmt::Result {
     let Some(command) = shell.input(byte, &mut Output)? else {
         return Ok(());
     };
@@ -53,7 +104,13 @@ fn type_in(shell: &mut Shell, byte: u8) -> fmt::Result {
             )?;
         }
         Command::Help => shell::help(&mut Output)?,
-        Command::Ip => (),
+        Command::Ip => match net {
+            Some(net) => net.with(|stack| {
+                writeln!(Output, "{}", stack.address())?;
+                stack.device().describe(&mut Output)
+            })?,
+            None => writeln!(Output, "no network")?,
+        },
         Command::PowerOff => power::off(),
         Command::Reboot => power::reboot(),
         Command::Uptime => {
