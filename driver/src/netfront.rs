@@ -424,3 +424,6 @@ impl fmt::Debug for Netfront {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

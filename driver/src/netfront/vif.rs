@@ -223,8 +223,8 @@ impl Vif {
         mut backend: Backend,
         device: &RefCell<Netfront>,
     ) -> Result<(), ConnectError> {
+        self.reset(&mut backend).await?;
         self.set_state(XenbusState::Initialising).await?;
-        // It may still be closing the last connection.
         while backend.state(&self.store).await? != XenbusState::InitWait {
             backend.state.changed().await?;
         }
@@ -245,6 +245,36 @@ impl Vif {
         self.backend = Some(backend);
         device.borrow_mut().start();
         Ok(())
+    }
+
+    /// Ends what there is of an earlier connection, so that the backend does not take its rings
+    /// for those of the next.
+    async fn reset(&self, backend: &mut Backend) -> Result<(), Error> {
+        let ours = read_state(&self.store, &self.frontend).await?;
+        match ours {
+            XenbusState::Unknown | XenbusState::Initialising => return Ok(()),
+            XenbusState::Closed => {}
+            XenbusState::InitWait
+            | XenbusState::Initialised
+            | XenbusState::Connected
+            | XenbusState::Closing
+            | XenbusState::Reconfiguring
+            | XenbusState::Reconfigured => self.set_state(XenbusState::Closed).await?,
+        }
+        loop {
+            match backend.state(&self.store).await? {
+                XenbusState::Unknown | XenbusState::Closed => return Ok(()),
+                // It has come up since we were closed.
+                XenbusState::Initialising | XenbusState::InitWait
+                    if ours == XenbusState::Closed =>
+                {
+                    return Ok(());
+                }
+                _ => {
+                    backend.state.changed().await?;
+                }
+            }
+        }
     }
 
     /// The backend that our directory names, once it does.
@@ -383,10 +413,15 @@ impl Vif {
 impl Backend {
     /// The state it is in.
     async fn state(&self, store: &Xenstore) -> Result<XenbusState, Error> {
-        match store.read_u32(format_args!("{}/state", self.path)).await {
-            Err(Error::BadValue { .. }) => Ok(XenbusState::Unknown),
-            result => Ok(XenbusState::from_number(optional(result)?.unwrap_or(0))),
-        }
+        read_state(store, &self.path).await
+    }
+}
+
+/// The state of the end whose directory this is.
+async fn read_state(store: &Xenstore, directory: &str) -> Result<XenbusState, Error> {
+    match store.read_u32(format_args!("{directory}/state")).await {
+        Err(Error::BadValue { .. }) => Ok(XenbusState::Unknown),
+        result => Ok(XenbusState::from_number(optional(result)?.unwrap_or(0))),
     }
 }
 

@@ -118,7 +118,10 @@ impl Host {
                 };
                 self.set_state(state);
             }
-            (XenbusState::Closed, XenbusState::Connected | XenbusState::Closing) => {
+            (
+                XenbusState::Closed,
+                XenbusState::InitWait | XenbusState::Connected | XenbusState::Closing,
+            ) => {
                 self.drop_connection();
                 self.set_state(XenbusState::Closed);
             }
