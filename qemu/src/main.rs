@@ -1,4 +1,62 @@
 //! `cargo qemu`: builds, boots, tests and measures the Paceline guest.
+//!
+//! The rig starts a real Xen with a Linux dom0 inside QEMU, needs no root for that, and drives
+//! dom0 over a second serial port. [`bench`] is the measurement, [`suite`] the test run.
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod accel;
+mod agent;
+mod bench;
+mod cli;
+mod cpio;
+mod domain;
+mod elf;
+mod guest;
+mod initramfs;
+mod iperf;
+mod machine;
+mod modules;
+mod os_release;
+mod packages;
+mod process;
+mod progress;
+mod report;
+mod results;
+mod rootfs;
+mod shell;
+mod tools;
+mod workspace;
+mod xen_rig;
+
+use std::process::ExitCode;
+
+use cli::Command;
+
+fn main() -> ExitCode {
+    match dispatch() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("cargo qemu: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch() -> anyhow::Result<ExitCode> {
+    let command = cli::parse(lexopt::Parser::from_env())?;
+    let workspace = workspace::Workspace::find()?;
+    process::kill_children_on_signal()?;
+    match command {
+        Command::Help(text) => {
+            print!("{text}");
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Run(options) => bench::run(&workspace, &options),
+        Command::Test(_) => anyhow::bail!("`cargo qemu test` is not built yet"),
+        Command::Shell(options) => shell::run(&workspace, &options),
+        Command::Clean => {
+            workspace.clean()?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}

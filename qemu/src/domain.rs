@@ -1,0 +1,274 @@
+//! Guests in dom0's hands: creating, watching, measuring and ending them with `xl`.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::agent::Agent;
+
+/// The guest's address; dom0's end of the vif is 10.0.0.1.
+pub(crate) const ADDRESS: &str = "10.0.0.2";
+/// Paceline's address words, in Linux's syntax.
+pub(crate) const PACELINE_IP: &str = "ip=10.0.0.2::10.0.0.1:255.255.255.0";
+
+const CREATE_TIMEOUT: Duration = Duration::from_secs(60);
+/// What to look at when a guest does not answer.
+const STATE_OF_THE_VIF: &str = "xl list
+ip -brief address
+ip neighbour
+xenstore-ls /local/domain/0/backend/vif
+dmesg | tail -n 8
+tail -n 8 /var/log/xen/xl-*.log";
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(60);
+const XL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Which guest.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    /// The reference: dom0's kernel with an iperf3 server.
+    Linux,
+    /// Paceline.
+    Paceline,
+}
+
+impl Kind {
+    /// Its name as a domain and in reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Linux => "linux",
+            Self::Paceline => "paceline",
+        }
+    }
+
+    fn default_memory_mib(self) -> u32 {
+        match self {
+            Self::Linux => 256,
+            Self::Paceline => 64,
+        }
+    }
+
+    /// How long after its creation it may take to answer.
+    fn answer_timeout_s(self) -> u32 {
+        match self {
+            Self::Linux => 120,
+            Self::Paceline => 30,
+        }
+    }
+}
+
+/// What a domain is made from.
+#[derive(Clone, Debug)]
+pub(crate) struct Spec {
+    /// Which guest.
+    pub(crate) kind: Kind,
+    /// Its memory.
+    pub(crate) memory_mib: u32,
+    /// Its command line.
+    pub(crate) cmdline: String,
+}
+
+impl Spec {
+    /// The usual domain of `kind` with further words on Paceline's command line.
+    pub(crate) fn new(kind: Kind, memory_mib: Option<u32>, words: &str) -> Self {
+        let cmdline = match kind {
+            Kind::Linux => "console=hvc0 loglevel=4 mitigations=off".to_owned(),
+            Kind::Paceline => format!("{PACELINE_IP} {words}").trim_end().to_owned(),
+        };
+        Self {
+            kind,
+            memory_mib: memory_mib.unwrap_or(kind.default_memory_mib()),
+            cmdline,
+        }
+    }
+
+    /// The configuration file for `xl create`.
+    fn config(&self) -> String {
+        let Self {
+            kind,
+            memory_mib,
+            cmdline,
+        } = self;
+        let name = kind.name();
+        let own = match kind {
+            // QEMU's emulated SVM reports no instruction length for RDTSCP, and Xen then ends
+            // the domain that executed it.
+            Kind::Linux => "ramdisk = \"/guest/linux.initrd\"\ncpuid = \"host,rdtscp=0\"\n",
+            Kind::Paceline => "",
+        };
+        // A crashed domain stays to be looked at.
+        format!(
+            "name = \"{name}\"\ntype = \"pvh\"\nkernel = \"/guest/{name}\"\n{own}\
+             cmdline = \"{cmdline}\"\nmemory = {memory_mib}\nvcpus = 1\ncpus = \"1\"\n\
+             vif = [\"mac=00:16:3e:00:00:02,script=vif-paceline\"]\n\
+             on_poweroff = \"destroy\"\non_reboot = \"restart\"\non_crash = \"preserve\"\n"
+        )
+    }
+}
+
+/// Seconds of a start.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub(crate) struct BootTimes {
+    /// `xl create`, from start to return.
+    pub(crate) create_s: f64,
+    /// From its return to the first echo reply.
+    pub(crate) first_ping_s: f64,
+}
+
+/// vCPU seconds of a domain and of dom0.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct CpuTimes {
+    /// dom0's.
+    pub(crate) dom0_s: f64,
+    /// The guest's.
+    pub(crate) guest_s: f64,
+}
+
+/// `xl create`, without waiting for the guest.
+pub(crate) fn create(dom0: &mut Agent, spec: &Spec) -> Result<()> {
+    let name = spec.kind.name();
+    let config = spec.config();
+    let script =
+        format!("cat > /run/{name}.cfg <<'END'\n{config}END\nxl create -q /run/{name}.cfg");
+    dom0.run(&script, CREATE_TIMEOUT)?.success("xl create")?;
+    Ok(())
+}
+
+/// Creates the domain and waits for its first echo reply.
+pub(crate) fn boot(dom0: &mut Agent, spec: &Spec) -> Result<BootTimes> {
+    let name = spec.kind.name();
+    let limit_s = spec.kind.answer_timeout_s();
+    let config = spec.config();
+    // /proc/uptime counts in hundredths: without its point it is a number for the shell.
+    let script = format!(
+        "cat > /run/{name}.cfg <<'END'\n{config}END
+now() {{ read -r up _ < /proc/uptime; echo \"${{up%.*}}${{up#*.}}\"; }}
+before=$(now)
+xl create -q /run/{name}.cfg || exit 1
+created=$(now)
+until ping -q -c 1 -W 0.1 {ADDRESS} > /dev/null 2>&1; do
+    [ $(($(now) - created)) -lt {limit_s}00 ] || {{ xl list; exit 2; }}
+done
+echo \"$((created - before)) $(($(now) - created))\""
+    );
+    let timeout = CREATE_TIMEOUT + Duration::from_secs(limit_s.into());
+    let reply = dom0.run(&script, timeout)?;
+    if reply.code == 2 {
+        let console = console(dom0, spec.kind)?;
+        let state = dom0.run(STATE_OF_THE_VIF, XL_TIMEOUT)?.text;
+        bail!(
+            "{name} answered no ping within {limit_s} s; in dom0:\n{state}\n\
+             its console says:\n{console}"
+        );
+    }
+    let text = reply.success("xl create")?;
+    let times: Vec<f64> = text
+        .split_whitespace()
+        .map(|word| {
+            word.parse::<u32>()
+                .map(|hundredths| f64::from(hundredths) / 100.0)
+        })
+        .collect::<Result<_, _>>()
+        .with_context(|| format!("expected two times of dom0, got `{text}`"))?;
+    let [create_s, first_ping_s] = times[..] else {
+        bail!("expected two times of dom0, got `{text}`");
+    };
+    Ok(BootTimes {
+        create_s,
+        first_ping_s,
+    })
+}
+
+/// Both domains' CPU seconds so far.
+pub(crate) fn cpu_times(dom0: &mut Agent, kind: Kind) -> Result<CpuTimes> {
+    let text = dom0.run("xl list", XL_TIMEOUT)?.success("xl list")?;
+    let seconds = |name: &str| {
+        let line = list_line(&text, name)?;
+        Some(line.time_s)
+    };
+    let missing = || format!("expected Domain-0 and {} in `{text}`", kind.name());
+    Ok(CpuTimes {
+        dom0_s: seconds("Domain-0").with_context(missing)?,
+        guest_s: seconds(kind.name()).with_context(missing)?,
+    })
+}
+
+/// A domain's state letters in `xl list`, `None` when there is no such domain.
+pub(crate) fn state(dom0: &mut Agent, kind: Kind) -> Result<Option<String>> {
+    let text = dom0.run("xl list", XL_TIMEOUT)?.success("xl list")?;
+    Ok(list_line(&text, kind.name()).map(|line| line.state.to_owned()))
+}
+
+/// Everything the guest has written to its console.
+pub(crate) fn console(dom0: &mut Agent, kind: Kind) -> Result<String> {
+    let script = format!("cat /var/log/xen/console/guest-{}.log", kind.name());
+    Ok(dom0.run(&script, XL_TIMEOUT)?.text)
+}
+
+/// Copies the guest's console to dom0's, so that it is in the log.
+pub(crate) fn follow_console(dom0: &mut Agent, kind: Kind) -> Result<()> {
+    let name = kind.name();
+    let script = format!(
+        "{{
+    tail -n +1 -F /var/log/xen/console/guest-{name}.log |
+    while IFS= read -r line; do printf '[{name}] %s\\n' \"$line\"; done
+}} > /dev/hvc0 2> /dev/null &"
+    );
+    dom0.run(&script, XL_TIMEOUT)?
+        .success("following the guest's console")?;
+    Ok(())
+}
+
+/// Asks the guest to power off and waits until it is gone.
+pub(crate) fn shutdown(dom0: &mut Agent, kind: Kind) -> Result<()> {
+    let name = kind.name();
+    let script = format!("timeout 30 xl shutdown -w {name}");
+    dom0.run(&script, SHUTDOWN_TIMEOUT)?
+        .success("xl shutdown -w")?;
+    wait_gone(dom0, kind)
+}
+
+/// Waits until xl has taken the ended domain apart.
+pub(crate) fn wait_gone(dom0: &mut Agent, kind: Kind) -> Result<()> {
+    let name = kind.name();
+    let script = format!(
+        "tries=0
+while xl domid {name} > /dev/null 2>&1; do
+    [ $tries -lt 100 ] || {{ xl list; exit 1; }}
+    tries=$((tries + 1))
+    usleep 100000
+done"
+    );
+    dom0.run(&script, SHUTDOWN_TIMEOUT)?
+        .success(&format!("waiting for the end of domain {name}"))?;
+    Ok(())
+}
+
+/// Ends the domain without asking.
+pub(crate) fn destroy(dom0: &mut Agent, kind: Kind) -> Result<()> {
+    dom0.run(&format!("xl destroy {}", kind.name()), XL_TIMEOUT)?
+        .success("xl destroy")?;
+    Ok(())
+}
+
+struct ListLine<'a> {
+    state: &'a str,
+    time_s: f64,
+}
+
+/// The line of `xl list` for `name`: name, id, memory, vCPUs, state, time.
+fn list_line<'a>(text: &'a str, name: &str) -> Option<ListLine<'a>> {
+    text.lines().find_map(|line| {
+        let fields: Vec<_> = line.split_whitespace().collect();
+        match fields[..] {
+            [found, _id, _memory, _vcpus, state, time] if found == name => Some(ListLine {
+                state,
+                time_s: time.parse().ok()?,
+            }),
+            _ => None,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;
