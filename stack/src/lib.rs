@@ -16,7 +16,9 @@ pub mod net;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
 mod siphash;
+pub mod socket;
 pub mod stack;
 pub mod tcp;
 pub mod time;
+pub mod udp;
 pub mod wire;

@@ -2,6 +2,7 @@
 
 mod icmp;
 mod input;
+mod udp;
 
 use crate::{
     counters::Counters,
@@ -9,7 +10,8 @@ use crate::{
     ip::{Ip, output::Output},
     siphash::siphash24,
     tcp::Tcp,
-    time::Instant,
+    time::{Duration, Instant},
+    udp::Udp,
     wire::{arp, ethernet::Mac},
 };
 use core::net::Ipv4Addr;
@@ -20,6 +22,10 @@ use crate::ip::interface::Interface;
 /// Most frames taken in by one [`Stack::poll`]: long enough to use the caches well, short enough
 /// that timers and output are not held up.
 const RX_BUDGET: usize = 64;
+
+/// How long after a poll a waiting UDP sender tries again if nothing happens: pages come back
+/// without an event.
+const SEND_RETRY_TIME: Duration = Duration::from_millis(10);
 
 /// How a stack is set up.
 #[derive(Clone, Copy, Debug)]
@@ -49,9 +55,12 @@ pub struct Stack<D: Device> {
     device: D,
     ip: Ip<D::Page>,
     tcp: Tcp<D::Page>,
+    udp: Udp<D::Page>,
     counters: Counters,
     now: Instant,
     poll_wanted: bool,
+    /// When waiting UDP senders try again, whatever happens.
+    send_retry_at: Option<Instant>,
     link_up: bool,
 }
 
@@ -76,9 +85,11 @@ impl<D: Device> Stack<D> {
             device,
             ip: Ip::new(Interface::new(address, prefix, gateway)?, key(b"ip")),
             tcp: Tcp::new(key(b"tc")),
+            udp: Udp::new(siphash24(secret, b"udp")),
             counters: Counters::default(),
             now: Instant::ZERO,
             poll_wanted: true,
+            send_retry_at: None,
             link_up: false,
         })
     }
@@ -88,19 +99,27 @@ impl<D: Device> Stack<D> {
     pub fn poll(&mut self, now: Instant) -> Polled {
         self.now = now;
         self.poll_wanted = false;
+        let mut room = self.send_retry_at.is_some_and(|at| at <= now);
         let Self { device, tcp, .. } = self;
-        device.complete(now, &mut |completion| tcp.completed(completion));
+        device.complete(now, &mut |completion| {
+            room = true;
+            tcp.completed(completion);
+        });
         self.watch_link();
-        let more = self.receive();
+        let received = self.receive();
         self.run_ip();
         let (tcp, mut output) = self.tcp_and_output();
         tcp.poll(now, &mut output);
         self.device.flush(now);
-        let deadline = [self.ip.deadline(), self.tcp.deadline()]
-            .into_iter()
-            .flatten()
-            .min();
-        Polled { more, deadline }
+        if room || received > 0 {
+            self.udp.wake_senders();
+        }
+        self.send_retry_at = self.udp.send_waiting.then_some(now + SEND_RETRY_TIME);
+        let deadlines = [self.ip.deadline(), self.tcp.deadline(), self.send_retry_at];
+        Polled {
+            more: received == RX_BUDGET,
+            deadline: deadlines.into_iter().flatten().min(),
+        }
     }
 
     /// The time of the last poll.
@@ -148,15 +167,22 @@ impl<D: Device> Stack<D> {
         &self.counters
     }
 
+    /// UDP.
+    pub(crate) fn udp_mut(&mut self) -> &mut Udp<D::Page> {
+        &mut self.udp
+    }
+
     /// TCP, with the way out.
     fn tcp_and_output(&mut self) -> (&mut Tcp<D::Page>, Output<'_, D>) {
         let Self {
             device,
             ip,
             tcp,
+            udp: _,
             counters,
             now,
             poll_wanted: _,
+            send_retry_at: _,
             link_up: _,
         } = self;
         let output = Output {
@@ -197,15 +223,15 @@ impl<D: Device> Stack<D> {
         self.output().send_arp(&announcement, Mac::BROADCAST);
     }
 
-    /// Takes in frames up to the budget; whether it was spent.
-    fn receive(&mut self) -> bool {
-        for _ in 0..RX_BUDGET {
+    /// Takes in frames up to the budget; returns how many.
+    fn receive(&mut self) -> usize {
+        for received in 0..RX_BUDGET {
             let Some(frame) = self.device.receive(self.now) else {
-                return false;
+                return received;
             };
             self.frame(frame);
         }
-        true
+        RX_BUDGET
     }
 
     /// Runs the network layer's timers and sends what waits there.
@@ -220,3 +246,6 @@ impl<D: Device> Stack<D> {
         self.output().flush_outbox();
     }
 }
+
+#[cfg(test)]
+mod tests;

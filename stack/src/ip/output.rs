@@ -344,6 +344,22 @@ impl<D: Device> Output<'_, D> {
                 write_checksum(transport, offset, nonzero(sum.finish()))?;
             }
         }
+        if !fragments && payload.len() <= MAX_TX_SLICES {
+            // The usual case does without an allocation.
+            header.total_bytes = (ipv4::HEADER_BYTES + message_bytes) as u16;
+            let part: heapless::Vec<_, MAX_TX_SLICES> = payload
+                .iter()
+                .filter(|slice| !slice.is_empty())
+                .map(Slice::borrow)
+                .collect();
+            let packet = Packet {
+                header,
+                transport,
+                payload: &part,
+                checksum: *checksum,
+            };
+            return emit(self, &packet);
+        }
         let mut rest = Cursor {
             slices: payload,
             skip: 0,

@@ -11,7 +11,7 @@ const CAPACITY: usize = 16;
 const MIN_MTU_BYTES: u16 = 552;
 
 /// How long an estimate holds before a larger one is tried (RFC 1191 §6.3).
-const LIFETIME: Duration = Duration::from_secs(600);
+const LIFETIME: Duration = Duration::from_mins(10);
 
 #[derive(Debug)]
 struct Entry {

@@ -113,7 +113,8 @@ impl<P: Page> Reassembly<P> {
         };
         let known = self.datagrams.iter().position(|d| d.key == key);
         // RFC 791 §3.2: all but the last fragment are multiples of eight bytes.
-        if len == 0 || end > MAX_PAYLOAD_BYTES || (header.more_fragments && len % 8 != 0) {
+        if len == 0 || end > MAX_PAYLOAD_BYTES || (header.more_fragments && !len.is_multiple_of(8))
+        {
             return self.condemn(known);
         }
         let index = known.unwrap_or_else(|| {

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     device::{
         Capabilities, Completion, Device, MAX_HEADER_BYTES, Owner, Page, RxChecksum, RxFrame,
-        Slice, TxError, TxFrame, TxOffload,
+        Slice, SliceRef, TxError, TxFrame, TxOffload,
     },
     time::{Duration, Instant},
 };
@@ -279,7 +279,7 @@ impl Device for SimDevice {
         assert!(header.len() <= MAX_HEADER_BYTES, "header too long");
         assert!(payload.iter().all(|slice| !slice.is_empty()), "empty slice");
         assert!(payload.len() <= usize::from(config.max_tx_slices), "slices");
-        let payload_bytes: usize = payload.iter().map(|slice| slice.len()).sum();
+        let payload_bytes: usize = payload.iter().map(SliceRef::len).sum();
         let frame_bytes = header.len() + payload_bytes;
         match offload {
             TxOffload::None => {}

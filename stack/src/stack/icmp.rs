@@ -7,7 +7,7 @@ use crate::{
     wire::{
         checksum::{Checksum, checksum, update},
         icmpv4::{self, Header},
-        ipv4, tcp,
+        ipv4, tcp, udp,
     },
 };
 use core::net::{IpAddr, Ipv4Addr};
@@ -121,6 +121,7 @@ impl<D: Device> Stack<D> {
         }
         let believed = match header.protocol {
             tcp::PROTOCOL => self.tcp.icmp_error(self.now, &error),
+            udp::PROTOCOL => self.udp.icmp_error(&error),
             _ => false,
         };
         if let IcmpErrorKind::PacketTooBig { mtu_bytes } = error.kind

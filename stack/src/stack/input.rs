@@ -8,7 +8,7 @@ use crate::{
         arp,
         checksum::Checksum,
         ethernet::{self, Mac},
-        icmpv4, ipv4, tcp,
+        icmpv4, ipv4, tcp, udp,
     },
 };
 use core::net::IpAddr;
@@ -26,16 +26,20 @@ pub(super) struct Packet<'a> {
 }
 
 impl Packet<'_> {
-    /// Whether the transport checksum is right: by the device's word, or by summing up.
-    pub(super) fn checksum_is_good<P: Page>(&self, slices: &[Slice<P>]) -> bool {
+    /// Whether the transport checksum over the first `len` bytes is right: by the device's word,
+    /// or by summing up.
+    pub(super) fn checksum_is_good<P: Page>(&self, slices: &[Slice<P>], len: usize) -> bool {
         if self.checksum == RxChecksum::Good {
             return true;
         }
-        let len: usize = slices.iter().map(Slice::len).sum();
         let (src, dst) = (IpAddr::V4(self.header.src), IpAddr::V4(self.header.dst));
         let mut sum = Checksum::pseudo_header(src, dst, self.header.protocol, len as u32);
+        let mut rest = len;
         for slice in slices {
-            sum.add(slice.bytes());
+            let bytes = slice.bytes();
+            let part = &bytes[..bytes.len().min(rest)];
+            sum.add(part);
+            rest -= part.len();
         }
         sum.is_valid()
     }
@@ -140,17 +144,15 @@ impl<D: Device> Stack<D> {
     ) {
         self.counters.ip_in_receives += 1;
         let mut raw = [0; ipv4::MAX_HEADER_BYTES];
-        let (header, header_bytes) = match slices.first().map(|s| ipv4::Header::parse(s.bytes())) {
-            Some(Ok(parsed)) => parsed,
-            Some(Err(_)) | None => {
-                self.counters.ip_in_hdr_errors += 1;
-                return;
-            }
+        let Some(first) = slices.first_mut() else {
+            return;
         };
-        if let Some(first) = slices.first_mut() {
-            raw[..header_bytes].copy_from_slice(&first.bytes()[..header_bytes]);
-            first.advance(header_bytes);
-        }
+        let Ok((header, header_bytes)) = ipv4::Header::parse(first.bytes()) else {
+            self.counters.ip_in_hdr_errors += 1;
+            return;
+        };
+        raw[..header_bytes].copy_from_slice(&first.bytes()[..header_bytes]);
+        first.advance(header_bytes);
         let payload_bytes = usize::from(header.total_bytes) - header_bytes;
         // What is longer was padded by Ethernet.
         if !cut(&mut slices, payload_bytes) {
@@ -217,7 +219,7 @@ impl<D: Device> Stack<D> {
         if packet.broadcast {
             // RFC 9293 §3.9.2.3: TCP is between two hosts.
             self.counters.ip_in_discards += 1;
-        } else if packet.checksum_is_good(&slices) {
+        } else if packet.checksum_is_good(&slices, slices.iter().map(Slice::len).sum()) {
             self.counters.ip_in_delivers += 1;
             self.tcp.input(self.now, &packet.meta(), slices);
         } else {
@@ -228,9 +230,11 @@ impl<D: Device> Stack<D> {
     fn deliver(&mut self, packet: &Packet<'_>, slices: &[Slice<D::Page>]) {
         match packet.header.protocol {
             icmpv4::PROTOCOL => self.icmp_input(packet, slices),
+            udp::PROTOCOL => self.udp_input(packet, slices),
             _ => {
                 self.counters.ip_in_unknown_protos += 1;
-                self.send_icmp_error(packet, slices, icmpv4::UNREACHABLE, icmpv4::CODE_PROTOCOL);
+                let (kind, code) = (icmpv4::UNREACHABLE, icmpv4::CODE_PROTOCOL);
+                self.send_icmp_error(packet, slices, kind, code);
                 return;
             }
         }

@@ -12,27 +12,30 @@ fn address(i: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(0x0a00_0000 + i)
 }
 
-fn ask(target: Ipv4Addr) -> Option<Request> {
-    Some(Request {
+fn ask(target: Ipv4Addr) -> Request {
+    Request {
         target,
         to: Mac::BROADCAST,
-    })
+    }
 }
 
 #[test]
 fn asks_three_times_a_second_apart_then_fails_then_asks_again() {
     let mut cache = Neighbours::new();
-    assert_eq!(cache.resolve(at(0), A), (Resolution::Pending, ask(A)));
+    assert_eq!(cache.resolve(at(0), A), (Resolution::Pending, Some(ask(A))));
     assert_eq!(cache.resolve(at(500), A), (Resolution::Pending, None));
     assert_eq!(cache.deadline(), Some(at(1000)));
     assert_eq!(cache.due(at(999)), None);
-    assert_eq!(cache.due(at(1000)), ask(A));
+    assert_eq!(cache.due(at(1000)), Some(ask(A)));
     assert_eq!(cache.due(at(1000)), None);
-    assert_eq!(cache.due(at(2000)), ask(A));
+    assert_eq!(cache.due(at(2000)), Some(ask(A)));
     assert_eq!(cache.due(at(3000)), None);
     assert_eq!(cache.deadline(), None);
     assert_eq!(cache.resolve(at(3001), A), (Resolution::Failed, None));
-    assert_eq!(cache.resolve(at(6001), A), (Resolution::Pending, ask(A)));
+    assert_eq!(
+        cache.resolve(at(6001), A),
+        (Resolution::Pending, Some(ask(A)))
+    );
 }
 
 #[test]
@@ -76,7 +79,7 @@ fn unsolicited_claims_make_no_entries() {
     let mut cache = Neighbours::new();
     cache.learn(at(0), A, MAC, Evidence::Reply);
     cache.learn(at(0), A, MAC, Evidence::Unsolicited);
-    assert_eq!(cache.resolve(at(1), A), (Resolution::Pending, ask(A)));
+    assert_eq!(cache.resolve(at(1), A), (Resolution::Pending, Some(ask(A))));
 }
 
 #[test]

@@ -1,0 +1,5 @@
+//! Sockets: what applications hold.
+
+mod udp;
+
+pub use udp::UdpSocket;
