@@ -1,9 +1,8 @@
 //! Two-level event channels (`xen.h`, `event_channel.h`): Xen sets bits in the shared info page
 //! and interrupts; the main loop scans them.
 //!
-//! Nothing is masked while events are handled: Xen does not interrupt a vCPU again before it has
-//! cleared its upcall flag, which [`EventChannels::dispatch`] does. An interrupt handler has
-//! nothing to do but return (and end the interrupt for a per-vCPU vector); see [`Upcall`].
+//! [`EventChannels::dispatch`] clears what it handles, so the main loop masks nothing. What an
+//! interrupt handler has to do depends on how it is reached: see [`Upcall`].
 
 use super::errno::Errno;
 use super::hypercall::{HvmParam, Hypervisor};
@@ -18,12 +17,18 @@ pub const MAX_PORTS: u32 = (EVENT_WORDS * 64) as u32;
 /// Passes over the bitmap that one [`EventChannels::dispatch`] makes at most.
 const MAX_PASSES: usize = 4;
 
-/// The event channels as one vCPU sees them.
+/// The event channels as one vCPU sees them. All of it is shared with Xen anyway, so that values
+/// for the same page may be used side by side: one in an interrupt handler, say.
 #[derive(Debug)]
 pub struct EventChannels {
     info: NonNull<SharedInfo>,
     vcpu: usize,
 }
+
+// SAFETY: the page stays mapped, as `new`'s caller vouches, and is accessed by atomics only.
+unsafe impl Send for EventChannels {}
+// SAFETY: likewise.
+unsafe impl Sync for EventChannels {}
 
 impl EventChannels {
     /// The event channels in a shared info page, for the vCPU `vcpu`; `None` for one whose
@@ -79,9 +84,20 @@ impl EventChannels {
         }
     }
 
-    /// Whether Xen has something for this vCPU: whether it must not go idle.
-    pub fn upcall_pending(&self) -> bool {
-        self.vcpu_events().upcall_pending.load(Ordering::SeqCst) != 0
+    /// Whether there may be something to dispatch: whether the vCPU must not go idle.
+    pub fn any_pending(&self) -> bool {
+        let VcpuEvents {
+            upcall_pending,
+            upcall_mask: _,
+            pending_sel,
+        } = self.vcpu_events();
+        upcall_pending.load(Ordering::SeqCst) != 0 || pending_sel.load(Ordering::SeqCst) != 0
+    }
+
+    /// Clears the flag for which Xen interrupts, and only that: what is pending stays for
+    /// [`EventChannels::dispatch`]. For the interrupt handler of [`Upcall::Domain`].
+    pub fn acknowledge_upcall(&self) {
+        self.vcpu_events().upcall_pending.store(0, Ordering::SeqCst);
     }
 
     /// Calls `handle` for each port with an event, after its pending bit is cleared: an event
@@ -92,15 +108,14 @@ impl EventChannels {
         let vcpu = self.vcpu_events();
         let mut events = 0;
         for _ in 0..MAX_PASSES {
-            // The flag first: an event after this sets it again, and the loop or the next
-            // interrupt finds it.
-            if vcpu.upcall_pending.swap(0, Ordering::SeqCst) == 0 {
-                return Dispatched {
-                    events,
-                    more: false,
-                };
+            // The flag before the selector: Xen sets them the other way round, so that an event
+            // which this pass misses leaves the flag set and interrupts.
+            vcpu.upcall_pending.swap(0, Ordering::SeqCst);
+            let selector = vcpu.pending_sel.swap(0, Ordering::SeqCst);
+            if selector == 0 {
+                break;
             }
-            for word in bits(vcpu.pending_sel.swap(0, Ordering::SeqCst)) {
+            for word in bits(selector) {
                 let word = word as usize;
                 let pending = self.pending_word(word);
                 let mask = self.mask_word(word).load(Ordering::SeqCst);
@@ -113,7 +128,7 @@ impl EventChannels {
         }
         Dispatched {
             events,
-            more: self.upcall_pending(),
+            more: self.any_pending(),
         }
     }
 
@@ -163,9 +178,12 @@ pub struct Dispatched {
 /// How event interrupts reach a vCPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Upcall {
-    /// Through the vCPU's local APIC: the handler must signal the end of the interrupt.
+    /// Through the vCPU's local APIC, once each time that Xen sets the upcall flag. The handler
+    /// signals the end of the interrupt and leaves the flag alone: there is no further interrupt
+    /// until [`EventChannels::dispatch`] clears it.
     PerVcpu,
-    /// Injected past the APIC: the handler must not.
+    /// Past the APIC, and again and again for as long as the upcall flag is set. The handler
+    /// signals no end of interrupt, but must call [`EventChannels::acknowledge_upcall`].
     Domain,
 }
 

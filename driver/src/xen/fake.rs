@@ -209,7 +209,7 @@ impl FakeXen {
         unsafe { GrantTable::new(base, frames * ENTRIES_PER_FRAME) }
     }
 
-    /// A mock xenstored on the xenstore page.
+    /// A mock xenstored on the xenstore page, with an empty tree. There should be one.
     pub fn store(&self) -> FakeStore {
         FakeStore::new(self.clone(), self.0.store_page.base(), STORE_PORT)
     }

@@ -24,13 +24,13 @@ fn an_event_is_dispatched_once() {
     let port = open(&xen, &events);
     assert_eq!(dispatch(&events), []);
     xen.raise(port).unwrap();
-    assert!(events.upcall_pending() && events.is_pending(port));
+    assert!(events.any_pending() && events.is_pending(port));
     assert_eq!(xen.upcalls(), 1);
     // A second one before the first is handled is the same to the guest.
     xen.raise(port).unwrap();
     assert_eq!(xen.upcalls(), 1);
     assert_eq!(dispatch(&events), [port]);
-    assert!(!events.upcall_pending() && !events.is_pending(port));
+    assert!(!events.any_pending() && !events.is_pending(port));
     assert_eq!(dispatch(&events), []);
 }
 
@@ -52,7 +52,7 @@ fn a_masked_port_waits_and_the_edge_is_not_lost() {
     let port = open(&xen, &events);
     events.mask(port);
     xen.raise(port).unwrap();
-    assert!(!events.upcall_pending());
+    assert!(!events.any_pending());
     assert_eq!(dispatch(&events), []);
     assert!(events.is_pending(port));
 
@@ -133,6 +133,21 @@ fn all_bits_set_by_someone_are_bounded_work() {
     let ports = dispatch(&events);
     assert_eq!(ports.len(), MAX_PORTS as usize);
     assert_eq!(ports.last(), Some(&EventPort(MAX_PORTS - 1)));
+}
+
+#[test]
+fn an_acknowledged_upcall_is_dispatched_all_the_same() {
+    let xen = FakeXen::new();
+    let events = xen.event_channels();
+    let port = open(&xen, &events);
+    xen.raise(port).unwrap();
+    events.acknowledge_upcall();
+    assert!(events.any_pending());
+    // The next event interrupts again although the first was not dispatched.
+    let other = open(&xen, &events);
+    xen.raise(other).unwrap();
+    assert_eq!(dispatch(&events), [port, other]);
+    assert!(!events.any_pending());
 }
 
 #[test]

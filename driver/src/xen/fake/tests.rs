@@ -94,7 +94,7 @@ fn the_timer_raises_its_interrupt() {
     xen.set_singleshot_timer(vcpu, 500, PastDeadline::Refuse)
         .unwrap();
     xen.set_time_ns(499);
-    assert!(!events.upcall_pending());
+    assert!(!events.any_pending());
     xen.set_time_ns(500);
     assert!(events.is_pending(port));
     assert_eq!(xen.timer_deadline_ns(), None);

@@ -478,15 +478,21 @@ impl Write for Sink<'_> {
     }
 }
 
-/// The error that an `XS_ERROR` names.
+/// The error that an `XS_ERROR` names. oxenstored has a name of its own for a used up quota; a name
+/// that is known to nobody is still a refusal, not a breach.
 fn parse_error(payload: &[u8]) -> Result<Errno, ProtocolError> {
-    payload
-        .strip_suffix(&[0])
-        .and_then(|name| core::str::from_utf8(name).ok())
-        .and_then(Errno::from_name)
-        .ok_or(ProtocolError::BadPayload {
-            kind: Kind::Error as u32,
-        })
+    let malformed = ProtocolError::BadPayload {
+        kind: Kind::Error as u32,
+    };
+    let name = payload.strip_suffix(&[0]).ok_or(malformed)?;
+    let name = core::str::from_utf8(name).map_err(|_| malformed)?;
+    if name == "EQUOTA" {
+        return Ok(Errno::ENOSPC);
+    }
+    Ok(Errno::from_name(name).unwrap_or_else(|| {
+        log::warn!("xenstore: unknown error {name:?}");
+        Errno::EIO
+    }))
 }
 
 /// The identifier that `XS_TRANSACTION_START` returned. Zero would mean "no transaction".
