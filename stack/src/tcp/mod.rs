@@ -1,5 +1,15 @@
 //! The Transmission Control Protocol (RFC 9293).
 
+mod out_of_order;
+mod recv_queue;
+mod retransmit_queue;
+mod rtt;
+mod sack;
+mod send_queue;
+mod seq;
+#[cfg(test)]
+mod testing;
+
 use crate::device::{Completion, Page};
 use crate::ip::{IcmpError, IpSender, RxMeta, RxSlices};
 use crate::time::Instant;
