@@ -272,13 +272,13 @@ impl<P: Page> OutOfOrder<P> {
     }
 
     /// The SACK blocks for the next segment out, at most `max`: a duplicate first, then the run
-    /// that changed last, then the others by age (RFC 2018 §4, RFC 2883 §4).
-    pub(super) fn take_sack_blocks(&mut self, max: usize) -> SackBlocks {
+    /// that changed last, then the others (RFC 2018 §4, RFC 2883 §4).
+    pub(super) fn sack_blocks(&self, max: usize) -> SackBlocks {
         let mut blocks = SackBlocks::new();
         if max == 0 {
             return blocks;
         }
-        if let Some(duplicate) = self.duplicate.take() {
+        if let Some(duplicate) = self.duplicate {
             let _ = blocks.push(duplicate.into());
             // RFC 2883 §4.2: the run that holds the duplicate follows it.
             if let Some(range) = self.range_around(duplicate.start)
@@ -303,6 +303,11 @@ impl<P: Page> OutOfOrder<P> {
             }
         }
         blocks
+    }
+
+    /// Notes that the blocks have been sent: a duplicate is reported once.
+    pub(super) fn sack_blocks_sent(&mut self) {
+        self.duplicate = None;
     }
 
     /// Whether a SACK option is due.

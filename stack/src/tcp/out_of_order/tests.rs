@@ -17,7 +17,8 @@ fn insert(queue: &mut OutOfOrder<TestPage>, start: u32, len: usize) -> Insert {
 }
 
 fn blocks(queue: &mut OutOfOrder<TestPage>) -> Vec<(u32, u32)> {
-    let blocks = queue.take_sack_blocks(MAX_SACK_BLOCKS);
+    let blocks = queue.sack_blocks(MAX_SACK_BLOCKS);
+    queue.sack_blocks_sent();
     blocks
         .iter()
         .map(|block| (block.left, block.right))
@@ -70,7 +71,7 @@ fn overlaps_store_only_what_is_new() {
     ]
     .concat();
     assert_eq!(tags, want);
-    assert_eq!(blocks(&mut queue), [(120, 130)], "the duplicate part");
+    assert_eq!(blocks(&mut queue), [(100, 110)], "the first duplicate part");
     assert!(queue.is_empty() && !queue.has_sack_blocks());
 }
 
@@ -118,7 +119,7 @@ proptest! {
             for pair in queue.ranges.iter().zip(queue.ranges.iter().skip(1)) {
                 prop_assert!(pair.0.end.before(pair.1.start));
             }
-            for block in queue.take_sack_blocks(4) {
+            for block in queue.sack_blocks(4) {
                 let (l, r) = (block.left.wrapping_sub(base), block.right.wrapping_sub(base));
                 prop_assert!(held[l as usize..r as usize].iter().all(|&h| h));
             }

@@ -1,0 +1,124 @@
+//! Settings, under the names that Linux's sysctls and socket options have.
+
+use crate::time::Duration;
+
+/// Settings of all connections; a change concerns those made after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Config {
+    /// `net.ipv4.tcp_wmem`, middle value: bytes a connection may hold for sending.
+    pub sndbuf_bytes: u32,
+    /// `net.ipv4.tcp_rmem`, middle value: bytes a connection may hold unread.
+    pub rcvbuf_bytes: u32,
+    /// `net.ipv4.tcp_rmem`, last value: what the window scale must be able to express.
+    pub max_rcvbuf_bytes: u32,
+    /// `net.ipv4.tcp_sack`.
+    pub sack: bool,
+    /// `net.ipv4.tcp_dsack`.
+    pub dsack: bool,
+    /// `net.ipv4.tcp_timestamps`.
+    pub timestamps: bool,
+    /// `net.ipv4.tcp_window_scaling`.
+    pub window_scaling: bool,
+    /// `net.ipv4.tcp_rto_min_us`: floor of the retransmission timeout.
+    pub rto_min: Duration,
+    /// `net.ipv4.tcp_rto_max_ms`: its ceiling.
+    pub rto_max: Duration,
+    /// How long an acknowledgment may wait for company.
+    pub delayed_ack: Duration,
+    /// `net.ipv4.tcp_syn_retries`.
+    pub syn_retries: u8,
+    /// `net.ipv4.tcp_synack_retries`.
+    pub synack_retries: u8,
+    /// `net.ipv4.tcp_retries2`: timeouts in a row after which a connection is given up
+    /// (RFC 1122 §4.2.3.5, R2).
+    pub retries2: u8,
+    /// `net.ipv4.tcp_fin_timeout`: how long a closed connection waits for the peer's FIN.
+    pub fin_timeout: Duration,
+    /// Twice the maximum segment lifetime: how long TIME-WAIT lasts.
+    pub time_wait: Duration,
+    /// `net.ipv4.tcp_max_tw_buckets`: connections in TIME-WAIT; of more, the oldest go.
+    pub max_tw_buckets: usize,
+    /// Connections at a time, half-open ones and those waiting to be accepted among them.
+    pub max_connections: usize,
+    /// `net.ipv4.tcp_keepalive_time`, `_intvl` and `_probes`, for sockets that ask for it.
+    pub keepalive: Keepalive,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            sndbuf_bytes: 1 << 20,
+            rcvbuf_bytes: 1 << 20,
+            max_rcvbuf_bytes: 32 << 20,
+            sack: true,
+            dsack: true,
+            timestamps: true,
+            window_scaling: true,
+            rto_min: Duration::from_millis(200),
+            rto_max: Duration::from_secs(120),
+            delayed_ack: Duration::from_millis(40),
+            syn_retries: 6,
+            synack_retries: 5,
+            retries2: 15,
+            fin_timeout: Duration::from_secs(60),
+            time_wait: Duration::from_secs(60),
+            max_tw_buckets: 4096,
+            max_connections: 16_384,
+            keepalive: Keepalive::default(),
+        }
+    }
+}
+
+/// When an idle connection is probed (RFC 9293 §3.8.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keepalive {
+    /// `TCP_KEEPIDLE`: time without a segment from the peer before the first probe.
+    pub time: Duration,
+    /// `TCP_KEEPINTVL`: time between probes.
+    pub interval: Duration,
+    /// `TCP_KEEPCNT`: probes without an answer after which the connection is given up.
+    pub probes: u8,
+}
+
+impl Default for Keepalive {
+    fn default() -> Self {
+        Self {
+            time: Duration::from_secs(7200),
+            interval: Duration::from_secs(75),
+            probes: 9,
+        }
+    }
+}
+
+/// Settings of one connection, or of the connections a listener accepts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// `SO_SNDBUF`, in bytes of data.
+    pub sndbuf_bytes: u32,
+    /// `SO_RCVBUF`, in bytes of data.
+    pub rcvbuf_bytes: u32,
+    /// `TCP_MAXSEG`: no larger segment is sent or asked for.
+    pub max_segment_bytes: Option<u16>,
+    /// `TCP_NODELAY`: small segments are not held back (RFC 9293 §3.7.4).
+    pub nodelay: bool,
+    /// `SO_KEEPALIVE` with its times.
+    pub keepalive: Option<Keepalive>,
+    /// `TCP_USER_TIMEOUT`: how long sent data may go unacknowledged (RFC 5482).
+    pub user_timeout: Option<Duration>,
+}
+
+impl Options {
+    /// What a socket has that asks for nothing.
+    pub fn new(config: &Config) -> Self {
+        Self {
+            sndbuf_bytes: config.sndbuf_bytes,
+            rcvbuf_bytes: config.rcvbuf_bytes,
+            max_segment_bytes: None,
+            nodelay: false,
+            keepalive: None,
+            user_timeout: None,
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Whether the congestion window is what limits the sender: a window that nothing tries must not
+//! grow (RFC 7661; the rule is Linux's).
+
+use super::{congestion::CongestionWindow, seq::SeqNum};
+
+/// How much of the window the last round used.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CwndUsage {
+    limited: bool,
+    max_in_flight_bytes: u32,
+    /// snd_nxt when this round began.
+    round_end: Option<SeqNum>,
+}
+
+impl CwndUsage {
+    /// Notes the end of a burst: what is in flight, and whether the window stopped it.
+    pub(super) fn on_burst_end(
+        &mut self,
+        in_flight_bytes: u32,
+        limited: bool,
+        una: SeqNum,
+        nxt: SeqNum,
+    ) {
+        let new_round = self.round_end.is_none_or(|end| una.after_or_eq(end));
+        if new_round || limited || (!self.limited && in_flight_bytes > self.max_in_flight_bytes) {
+            self.limited = limited;
+            self.max_in_flight_bytes = in_flight_bytes;
+            self.round_end = Some(nxt);
+        }
+    }
+
+    /// Whether an acknowledgment may widen the window. In slow start the window may run ahead of
+    /// what is used by a factor of two, so that a flow that waits for the device, not for the
+    /// window, can still grow into it.
+    pub(super) fn may_grow(&self, window: &CongestionWindow) -> bool {
+        self.limited
+            || (window.is_slow_start()
+                && window.cwnd < self.max_in_flight_bytes.saturating_mul(2))
+    }
+}
+
+#[cfg(test)]
+mod tests;
