@@ -22,6 +22,7 @@ macro_rules! counters {
         }
     };
 }
+pub(crate) use counters;
 
 counters! {
     /// What the layers below TCP have counted.

@@ -4,7 +4,7 @@ mod split;
 mod stream;
 
 pub use split::{TcpReader, TcpWriter};
-pub use stream::TcpStream;
+pub use stream::{StreamError, TcpStream};
 
 use crate::{
     device::Device,

@@ -64,9 +64,7 @@ impl<P: Page> Connection<P> {
         }
         if delivered_bytes > 0 && self.recovery.may_grow() && self.usage.may_grow(&self.window) {
             let sample = AckSample {
-                now: ctx.now,
                 acked_bytes: delivered_bytes,
-                rtt,
             };
             self.algorithm.on_ack(&mut self.window, &sample);
         }
@@ -102,12 +100,8 @@ impl<P: Page> Connection<P> {
         self.timeouts = 0;
         self.stalled_since = ctx.now;
         self.timers.persist = None;
-        self.recovery.on_advance(
-            &mut self.retransmits,
-            &mut self.window,
-            ack,
-            self.sack,
-        );
+        self.recovery
+            .on_advance(&mut self.retransmits, &mut self.window, ack, self.sack);
         // RFC 6298 §5.2, §5.3.
         if self.retransmits.is_empty() {
             self.timers.retransmit = None;
@@ -124,8 +118,8 @@ impl<P: Page> Connection<P> {
     /// (RFC 9293 §3.10.7.4). Returns whether it changed.
     fn update_window(&mut self, header: &Header) -> bool {
         let (seq, ack) = (SeqNum(header.seq), SeqNum(header.ack));
-        let is_newer = self.snd.wl1.before(seq)
-            || (self.snd.wl1 == seq && self.snd.wl2.before_or_eq(ack));
+        let is_newer =
+            self.snd.wl1.before(seq) || (self.snd.wl1 == seq && self.snd.wl2.before_or_eq(ack));
         if !is_newer {
             return false;
         }

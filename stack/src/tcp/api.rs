@@ -504,10 +504,7 @@ impl<P: Page> Tcp<P> {
 }
 
 /// Where there is nothing to read: whether that is the end.
-fn poll_end<P: Page>(
-    connection: &mut Connection<P>,
-    waker: &Waker,
-) -> Poll<Result<(), ReadError>> {
+fn poll_end<P: Page>(connection: &mut Connection<P>, waker: &Waker) -> Poll<Result<(), ReadError>> {
     if connection.is_at_end() {
         return Poll::Ready(Ok(()));
     }

@@ -7,8 +7,6 @@ mod reno;
 
 pub(super) use reno::Reno;
 
-use crate::time::{Duration, Instant};
-
 /// Segments of the initial window (RFC 6928 §2).
 const INITIAL_WINDOW_SEGS: u32 = 10;
 /// Least congestion window, outside of a timeout (RFC 5681 §3.1, equation 4).
@@ -62,12 +60,8 @@ impl CongestionWindow {
 /// An acknowledgment of new data, as congestion control sees it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AckSample {
-    /// When it came.
-    pub(super) now: Instant,
     /// Bytes newly delivered.
     pub(super) acked_bytes: u32,
-    /// The RTT it measured, if it did.
-    pub(super) rtt: Option<Duration>,
 }
 
 /// A congestion control algorithm. New ones implement this and join [`Algorithm`].

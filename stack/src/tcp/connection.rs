@@ -19,10 +19,7 @@ use super::{
     stats::{Counters, Info, InfoOptions},
     timers::Timers,
 };
-use crate::{
-    device::Page,
-    time::Instant,
-};
+use crate::{device::Page, time::Instant};
 use core::{fmt, task::Waker};
 
 /// Segment size to assume of a peer that names none (RFC 9293 §3.7.1).

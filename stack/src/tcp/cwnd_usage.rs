@@ -34,8 +34,7 @@ impl CwndUsage {
     /// window, can still grow into it.
     pub(super) fn may_grow(&self, window: &CongestionWindow) -> bool {
         self.limited
-            || (window.is_slow_start()
-                && window.cwnd < self.max_in_flight_bytes.saturating_mul(2))
+            || (window.is_slow_start() && window.cwnd < self.max_in_flight_bytes.saturating_mul(2))
     }
 }
 

@@ -116,7 +116,10 @@ impl Demux {
         if self.last.is_some_and(|(last, _)| last == *tuple) {
             self.last = None;
         }
-        let entry = self.table.find_entry(hash, |(_, other, _)| other == tuple).ok()?;
+        let entry = self
+            .table
+            .find_entry(hash, |(_, other, _)| other == tuple)
+            .ok()?;
         let ((_, _, index), _) = entry.remove();
         Some(index)
     }

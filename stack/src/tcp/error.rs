@@ -78,7 +78,10 @@ impl fmt::Display for ConnectError {
             Self::Aborted => f.write_str("connection aborted"),
             Self::AddressInUse => f.write_str("a connection of these addresses and ports exists"),
             Self::InvalidAddress(address) => {
-                write!(f, "expected the address and port of one host, got {address}")
+                write!(
+                    f,
+                    "expected the address and port of one host, got {address}"
+                )
             }
             Self::NoPortLeft => f.write_str("all local ports are in use"),
             Self::Refused => f.write_str("connection refused"),

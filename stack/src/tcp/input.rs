@@ -1,8 +1,8 @@
 //! What a segment does to a connection (RFC 9293 §3.10.7).
 
 use super::{
-    connection::{Connection, Context, Failure, State},
     congestion::CongestionWindow,
+    connection::{Connection, Context, Failure, State},
     out_of_order::Range,
     seq::{SeqNum, UnscaledWindow, WindowScale},
 };

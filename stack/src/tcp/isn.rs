@@ -57,8 +57,8 @@ impl Secrets {
             ..*tuple
         };
         self.ports_used = self.ports_used.wrapping_add(1);
-        let start = (self.hash(Purpose::Port, &anyone) as u32)
-            .wrapping_add(u32::from(self.ports_used));
+        let start =
+            (self.hash(Purpose::Port, &anyone) as u32).wrapping_add(u32::from(self.ports_used));
         (0..u32::from(EPHEMERAL_PORTS)).map(move |step| {
             let index = start.wrapping_add(step) % u32::from(EPHEMERAL_PORTS);
             FIRST_EPHEMERAL_PORT + index as u16

@@ -52,8 +52,8 @@ use crate::{
     wire::tcp::{Flags, Header},
 };
 use alloc::{collections::VecDeque, vec::Vec};
-use core::{net::SocketAddr, task::Waker};
 use connection::{Connection, Context, Failure, Start};
+use core::{net::SocketAddr, task::Waker};
 use demux::{MAX_CONNECTIONS, Tuple};
 use input::{Payload, Verdict};
 use isn::Secrets;
@@ -121,14 +121,9 @@ impl<P: Page> Tcp<P> {
             return;
         }
         let expires = now + self.config.time_wait;
-        let disposition = self.time_wait.receive(
-            &tuple,
-            &header,
-            payload.bytes,
-            now,
-            expires,
-            &self.secrets,
-        );
+        let disposition =
+            self.time_wait
+                .receive(&tuple, &header, payload.bytes, now, expires, &self.secrets);
         match disposition {
             Some(Disposition::Ignore) => {}
             Some(Disposition::Acknowledge(closed)) => {
@@ -158,7 +153,9 @@ impl<P: Page> Tcp<P> {
         if was == State::SynReceived
             && let Some(listener) = connection.listener
             && !header.flags.intersects(Flags::RST | Flags::SYN)
-            && !self.listener(listener).is_some_and(|l| l.takes_established())
+            && !self
+                .listener(listener)
+                .is_some_and(|l| l.takes_established())
         {
             // The peer believes it is connected; the SYN and ACK will come again, and by then
             // there may be room.
@@ -268,6 +265,7 @@ impl<P: Page> Tcp<P> {
     /// Takes in an ICMP error; true when it concerns a connection and the quoted sequence number
     /// is one in flight (RFC 5927 §4.1), so that the path MTU may be lowered on its word.
     pub fn icmp_error(&mut self, now: Instant, error: &IcmpError) -> bool {
+        self.now = now;
         let &IcmpError {
             local,
             remote,
@@ -460,9 +458,7 @@ impl<P: Page> Tcp<P> {
             rcv_nxt: connection.rcv.nxt,
             window_field: window.0,
             rcv_wnd: edge.bytes_since(connection.rcv.nxt),
-            timestamps: connection
-                .timestamps
-                .map(|own| (own.recent, own.offset)),
+            timestamps: connection.timestamps.map(|own| (own.recent, own.offset)),
         };
         if connection.rcv.ack_now {
             connection.rcv.ack_now = false;

@@ -83,6 +83,7 @@ impl<P: Page> OutOfOrder<P> {
     }
 
     /// Bytes held.
+    #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }

@@ -225,11 +225,7 @@ impl<P: Page> Connection<P> {
     }
 
     /// Hands a packet without slices to the device.
-    fn send_header(
-        &self,
-        ip: &mut impl IpSender<P>,
-        header: &Header,
-    ) -> Result<(), SendError> {
+    fn send_header(&self, ip: &mut impl IpSender<P>, header: &Header) -> Result<(), SendError> {
         let mut bytes = [0; MAX_HEADER_BYTES];
         let len = header.emit(&mut bytes);
         ip.send(&IpPacket {
@@ -385,7 +381,9 @@ impl<P: Page> Connection<P> {
         if room < mss && !is_first {
             return None;
         }
-        let most = self.max_run_bytes(route, mss).min((room / mss * mss).max(mss));
+        let most = self
+            .max_run_bytes(route, mss)
+            .min((room / mss * mss).max(mss));
         let Range { start, end } = self.retransmits.next_pending(most)?;
         let data_end = self.data_end();
         let fin = end.after(data_end);
@@ -449,25 +447,20 @@ impl<P: Page> Connection<P> {
     }
 
     /// Whether the part of a run that fills no segment may go (RFC 9293 §3.7.4, §3.8.6.2.1).
-    fn may_send_tail(
-        &self,
-        bytes: u32,
-        tail: u32,
-        all: bool,
-        fin: bool,
-        window_room: u32,
-    ) -> bool {
+    fn may_send_tail(&self, bytes: u32, tail: u32, all: bool, fin: bool, window_room: u32) -> bool {
         if all {
             // Nagle's rule, in Minshall's variant: hold a small segment only while another small
             // one is on its way, so that the end of a large write does not wait for its middle.
-            let small_outstanding = self.snd.small_end.is_some_and(|end| end.after(self.snd.una));
+            let small_outstanding = self
+                .snd
+                .small_end
+                .is_some_and(|end| end.after(self.snd.una));
             return fin || self.options.nodelay || !small_outstanding;
         }
         // More waits: a part goes only if the peer's window will hardly ever let more through,
         // or when the probe timer says so.
         let is_cut_by_window = window_room == bytes && tail == bytes;
-        is_cut_by_window
-            && (bytes >= self.snd.max_wnd / 2 || self.snd.probe == Some(Probe::Window))
+        is_cut_by_window && (bytes >= self.snd.max_wnd / 2 || self.snd.probe == Some(Probe::Window))
     }
 
     /// Whether a small packet waits until the acknowledgments on their way let a large one
@@ -483,9 +476,7 @@ impl<P: Page> Connection<P> {
 
     /// After an idle time the window says nothing about the path any more (RFC 5681 §4.1).
     fn restart_after_idle(&mut self, ctx: &Context<'_>) {
-        if self.retransmits.is_empty()
-            && ctx.now.since(self.snd.last_data_at) > self.rtt.rto()
-        {
+        if self.retransmits.is_empty() && ctx.now.since(self.snd.last_data_at) > self.rtt.rto() {
             self.window.cwnd = self.window.cwnd.min(self.window.initial());
         }
     }
@@ -508,9 +499,9 @@ impl<P: Page> Connection<P> {
         let mut payload = Payload::new();
         let position = self.position_of(seq);
         let slices = usize::from(route.max_slices).max(1);
-        let mut bytes =
-            self.send_queue
-                .gather(position, wanted as usize, slices, &mut payload) as u32;
+        let mut bytes = self
+            .send_queue
+            .gather(position, wanted as usize, slices, &mut payload) as u32;
         if bytes < wanted {
             // More slices than a packet takes.
             fin = false;
@@ -558,6 +549,7 @@ impl<P: Page> Connection<P> {
                 self.id.owner()
             },
         });
+        drop(payload);
         match result {
             Ok(()) => {}
             Err(error) => return self.cannot_send(ctx, error),

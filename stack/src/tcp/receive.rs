@@ -95,8 +95,8 @@ impl<P: Page> Connection<P> {
         // RFC 5681 §4.2: at once, so that the peer learns of the gap.
         self.rcv.ack_now = true;
         self.stats.rcv_ooopack += 1;
-        let max_truesize = (2 * self.options.rcvbuf_bytes as usize)
-            .saturating_sub(self.recv_queue.truesize());
+        let max_truesize =
+            (2 * self.options.rcvbuf_bytes as usize).saturating_sub(self.recv_queue.truesize());
         let slices = slices.into_iter().filter(|slice| !slice.is_empty());
         match self.out_of_order.insert(seq, slices, max_truesize) {
             Insert::Stored => ctx.counters.ofo_queue += 1,
@@ -132,7 +132,11 @@ impl<P: Page> Connection<P> {
         } else if unacked >= 2 * self.rcv.mss {
             self.rcv.ack_now = true;
         } else if self.timers.delayed_ack.is_none() {
-            arm(&mut self.timers.delayed_ack, ctx.now, ctx.config.delayed_ack);
+            arm(
+                &mut self.timers.delayed_ack,
+                ctx.now,
+                ctx.config.delayed_ack,
+            );
         }
     }
 

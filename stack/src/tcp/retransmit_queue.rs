@@ -120,11 +120,6 @@ impl RetransmitQueue {
         self.pending_bytes
     }
 
-    /// When the oldest outstanding range was last sent.
-    pub(super) fn head_sent_at(&self) -> Option<Instant> {
-        self.entries.front().map(|sent| sent.sent_at)
-    }
-
     /// Adds new data behind what there is.
     pub(super) fn push(&mut self, seq: SeqNum, len: u32, now: Instant) {
         self.entries.push_back(Sent {

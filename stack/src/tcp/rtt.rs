@@ -15,12 +15,11 @@ const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
 
 /// The estimator of one connection.
 #[derive(Clone, Debug)]
-pub struct RttEstimator {
+pub(super) struct RttEstimator {
     /// Smoothed RTT in eighths of a microsecond; 0 before the first sample.
     srtt_us_x8: u32,
     /// Mean deviation in quarters of a microsecond.
     rttvar_us_x4: u32,
-    latest_us: u32,
     min: Option<(u32, Instant)>,
     backoff: u8,
     initial_rto_us: u32,
@@ -30,12 +29,11 @@ pub struct RttEstimator {
 
 impl RttEstimator {
     /// An estimator without samples, whose RTO stays between the two limits.
-    pub fn new(min_rto: Duration, max_rto: Duration) -> Self {
+    pub(super) fn new(min_rto: Duration, max_rto: Duration) -> Self {
         let us = |span: Duration| u32::try_from(span.as_micros()).unwrap_or(u32::MAX).max(1);
         Self {
             srtt_us_x8: 0,
             rttvar_us_x4: 0,
-            latest_us: 0,
             min: None,
             backoff: 0,
             initial_rto_us: INITIAL_RTO_US,
@@ -46,11 +44,10 @@ impl RttEstimator {
 
     /// Takes a sample in (RFC 6298 §2.2, §2.3). It must come from a segment sent once (Karn's
     /// rule, RFC 6298 §3) or from an echoed timestamp.
-    pub fn sample(&mut self, rtt: Duration, now: Instant) {
+    pub(super) fn sample(&mut self, rtt: Duration, now: Instant) {
         let rtt_us = u32::try_from(rtt.as_micros())
             .unwrap_or(MAX_SAMPLE_US)
             .clamp(1, MAX_SAMPLE_US);
-        self.latest_us = rtt_us;
         if self
             .min
             .is_none_or(|(min_us, at)| rtt_us <= min_us || now.since(at) > MIN_RTT_WINDOW)
@@ -68,22 +65,17 @@ impl RttEstimator {
     }
 
     /// Smoothed RTT in microseconds; none before the first sample.
-    pub fn srtt_us(&self) -> Option<u32> {
+    pub(super) fn srtt_us(&self) -> Option<u32> {
         (self.srtt_us_x8 != 0).then_some(self.srtt_us_x8 / 8)
     }
 
     /// Mean deviation of the RTT in microseconds.
-    pub fn rttvar_us(&self) -> u32 {
+    pub(super) fn rttvar_us(&self) -> u32 {
         self.rttvar_us_x4 / 4
     }
 
-    /// The last sample in microseconds, 0 before the first.
-    pub fn latest_us(&self) -> u32 {
-        self.latest_us
-    }
-
     /// The least sample of the last five minutes in microseconds.
-    pub fn min_us(&self) -> Option<u32> {
+    pub(super) fn min_us(&self) -> Option<u32> {
         self.min.map(|(us, _)| us)
     }
 
@@ -91,7 +83,7 @@ impl RttEstimator {
     ///
     /// The floor is added through the deviation, as Linux does: RTO = SRTT + max(4·RTTVAR, floor),
     /// so that a steady path keeps the whole floor as slack over its RTT.
-    pub fn rto(&self) -> Duration {
+    pub(super) fn rto(&self) -> Duration {
         let base_us = if self.srtt_us_x8 == 0 {
             self.initial_rto_us
         } else {
@@ -102,22 +94,22 @@ impl RttEstimator {
     }
 
     /// Doubles the RTO after a timeout (RFC 6298 §5.5).
-    pub fn back_off(&mut self) {
+    pub(super) fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
     }
 
     /// How often the RTO has been doubled.
-    pub fn backoff(&self) -> u8 {
+    pub(super) fn backoff(&self) -> u8 {
         self.backoff
     }
 
     /// Ends the doubling: an acknowledgment of new data came.
-    pub fn reset_backoff(&mut self) {
+    pub(super) fn reset_backoff(&mut self) {
         self.backoff = 0;
     }
 
     /// Notes at the end of a handshake that its SYN timed out (RFC 6298 §5.7).
-    pub fn syn_timed_out(&mut self) {
+    pub(super) fn syn_timed_out(&mut self) {
         self.initial_rto_us = RTO_AFTER_LOST_SYN_US;
     }
 }

@@ -67,8 +67,7 @@ impl<P> Table<P> {
         let connection = make(id);
         let tuple = connection.tuple;
         slot.connection = Some(Box::new(connection));
-        self.demux
-            .insert(tuple, secrets.table_hash(&tuple), index);
+        self.demux.insert(tuple, secrets.table_hash(&tuple), index);
         self.count += 1;
         id
     }

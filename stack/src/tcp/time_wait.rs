@@ -209,15 +209,14 @@ impl TimeWait {
                 });
             }
         }
-        let in_window = seq.is_within(closed.rcv_nxt, closed.rcv_wnd.max(1))
-            && newer_timestamp != Some(false);
+        let in_window =
+            seq.is_within(closed.rcv_nxt, closed.rcv_wnd.max(1)) && newer_timestamp != Some(false);
         if header.flags.contains(Flags::RST) {
             // RFC 1337 §3, fix F1: a reset does not end TIME-WAIT.
             return Some(Disposition::Ignore);
         }
         let index = self.demux.find(tuple, || secrets.table_hash(tuple))?;
-        let is_fin = header.flags.contains(Flags::FIN)
-            && seq + payload_bytes + 1 == closed.rcv_nxt;
+        let is_fin = header.flags.contains(Flags::FIN) && seq + payload_bytes + 1 == closed.rcv_nxt;
         if is_fin {
             // RFC 9293 §3.10.7.4: the peer has not got our last acknowledgment; start over.
             let slot = &mut self.slots[index];

@@ -133,7 +133,10 @@ impl TimerQueue {
             let Some(&(at, _)) = self.heap.get(left) else {
                 return;
             };
-            let right_is_less = self.heap.get(left + 1).is_some_and(|&(right, _)| right < at);
+            let right_is_less = self
+                .heap
+                .get(left + 1)
+                .is_some_and(|&(right, _)| right < at);
             let child = left + usize::from(right_is_less);
             if self.heap[place].0 <= self.heap[child].0 {
                 return;

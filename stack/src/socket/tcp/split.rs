@@ -183,9 +183,8 @@ impl<D: Device> TcpWriter<D> {
         waker: &core::task::Waker,
         buf: &[u8],
     ) -> Poll<Result<usize, WriteError>> {
-        self.handle.with(|tcp, id, device| {
-            tcp.poll_write(id, waker, buf, &mut || device.alloc_page())
-        })
+        self.handle
+            .with(|tcp, id, device| tcp.poll_write(id, waker, buf, &mut || device.alloc_page()))
     }
 
     /// Closes the sending side: the peer reads the end of the stream behind what was written.

@@ -121,10 +121,15 @@ impl<D: Device> TcpStream<D> {
             let id = tcp.connect(now, local, remote, options)?;
             let local = tcp.local_addr(id).unwrap_or(local);
             stack.want_poll();
-            Ok((id, local))
+            Ok::<_, ConnectError>((id, local))
         })?;
         let stream = Self::new(net, id, local, remote);
-        poll_fn(|cx| stream.handle.with(|tcp, id, _| tcp.poll_connected(id, cx.waker()))).await?;
+        poll_fn(|cx| {
+            stream
+                .handle
+                .with(|tcp, id, _| tcp.poll_connected(id, cx.waker()))
+        })
+        .await?;
         Ok(stream)
     }
 

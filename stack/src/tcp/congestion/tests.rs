@@ -3,11 +3,7 @@ use super::*;
 const MSS: u32 = 1000;
 
 fn ack(acked_bytes: u32) -> AckSample {
-    AckSample {
-        now: Instant::ZERO,
-        acked_bytes,
-        rtt: None,
-    }
+    AckSample { acked_bytes }
 }
 
 #[test]

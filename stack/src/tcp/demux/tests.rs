@@ -18,7 +18,10 @@ fn finds_what_was_put_in_even_when_all_hashes_collide() {
     }
     for port in 0..100 {
         assert_eq!(demux.find(&tuple(port), || 1), Some(usize::from(port)));
-        assert_eq!(demux.find(&tuple(port), || unreachable!("kept")), Some(usize::from(port)));
+        assert_eq!(
+            demux.find(&tuple(port), || unreachable!("kept")),
+            Some(usize::from(port))
+        );
     }
     assert_eq!(demux.remove(&tuple(99), 1), Some(99));
     assert_eq!(demux.find(&tuple(99), || 1), None);

@@ -35,7 +35,13 @@ fn every_ephemeral_port_comes_once() {
     let mut secrets = Secrets::new([7; 16]);
     let ports: BTreeSet<u16> = secrets.ephemeral_ports(&tuple(0)).collect();
     assert_eq!(ports.len(), usize::from(EPHEMERAL_PORTS));
-    assert_eq!((ports.first(), ports.last()), (Some(&32_768), Some(&60_999)));
-    let (a, b) = (secrets.ephemeral_ports(&tuple(0)).next(), secrets.ephemeral_ports(&tuple(0)).next());
+    assert_eq!(
+        (ports.first(), ports.last()),
+        (Some(&32_768), Some(&60_999))
+    );
+    let (a, b) = (
+        secrets.ephemeral_ports(&tuple(0)).next(),
+        secrets.ephemeral_ports(&tuple(0)).next(),
+    );
     assert_ne!(a, b);
 }

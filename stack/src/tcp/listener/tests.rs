@@ -1,7 +1,11 @@
 use super::{super::config::Config, *};
 
 fn listener(local: &str, backlog: usize) -> Listener {
-    Listener::new(local.parse().unwrap(), backlog, Options::new(&Config::default()))
+    Listener::new(
+        local.parse().unwrap(),
+        backlog,
+        Options::new(&Config::default()),
+    )
 }
 
 #[test]

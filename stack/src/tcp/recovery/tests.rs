@@ -104,7 +104,8 @@ fn timeouts_cut_the_threshold_once() {
     for _ in 0..3 {
         let in_flight = f.queue.outstanding_bytes();
         f.queue.mark_all_lost();
-        f.recovery.on_timeout(&mut f.window, &mut f.algorithm, in_flight, f.nxt);
+        f.recovery
+            .on_timeout(&mut f.window, &mut f.algorithm, in_flight, f.nxt);
     }
     assert_eq!((f.window.cwnd, f.window.ssthresh), (MSS, 10 * MSS));
     assert!(f.recovery.may_grow());

@@ -1,0 +1,1 @@
+//! Two stacks over a simulated network.
