@@ -95,7 +95,7 @@ pub(crate) fn init(platform: Platform) {
         match unsafe { paging::map_device(&(LAPIC..LAPIC + 4096)) } {
             Ok(_) => MODE.store(XAPIC, Ordering::Relaxed),
             Err(error) => {
-                super::refuse(&format_args!("mapping the local APIC: {error:?}"));
+                super::refuse(&format_args!("mapping the local APIC: {error}"));
             }
         }
     }
@@ -154,11 +154,6 @@ pub(crate) fn arm_timer(ns: u64) {
     let ticks = (u128::from(ns) * u128::from(multiplier)) >> 32;
     // 0 would stop it.
     write(TIMER_INITIAL, ticks.clamp(1, u128::from(u32::MAX)) as u32);
-}
-
-/// Stops the timer.
-pub(crate) fn stop_timer() {
-    write(TIMER_INITIAL, 0);
 }
 
 /// Tells the APIC that the interrupt being served is done with.

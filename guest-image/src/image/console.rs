@@ -5,10 +5,11 @@ use super::{
     interrupts::Source,
     ioapic,
     platform::{self, Platform},
+    vcpu::Local,
 };
 use core::fmt::{self, Write};
 use log::{Level, LevelFilter, Log, Metadata, Record};
-use paceline_driver::xen::Hypervisor;
+use paceline_driver::xen::{EventPort, Hypervisor, console::PvConsole, native::Xen};
 use spin::Mutex;
 use uart_16550::{Config, Uart16550, backend::PioBackend, spec::registers::IER};
 
@@ -18,12 +19,45 @@ const COM1_IRQ: u32 = 4;
 /// How often the UART is asked whether it has room before a byte is given up.
 const SERIAL_ATTEMPTS: u32 = 100_000;
 
+/// How often dom0 is waited for, for [`PAUSE_NS`] each time, before output is given up.
+const RING_ATTEMPTS: u32 = 1000;
+
+const PAUSE_NS: u64 = 100_000;
+
+/// Lets dom0 have time to read.
+fn pause() {
+    let start = clock::now_ns();
+    while clock::now_ns().saturating_sub(start) < PAUSE_NS {
+        core::hint::spin_loop();
+    }
+}
+
+/// The console's ring.
+struct Ring {
+    ring: PvConsole,
+    xen: Xen,
+    /// The last output was dropped, after dom0 had had its time: it is not waited for again
+    /// before it reads.
+    stuck: bool,
+}
+
+impl Ring {
+    fn write(&mut self, bytes: &[u8]) {
+        let attempts = if self.stuck { 0 } else { RING_ATTEMPTS };
+        let dropped = self.ring.dropped_bytes();
+        self.ring.write_all(&self.xen, bytes, attempts, pause);
+        self.stuck = self.ring.dropped_bytes() != dropped;
+    }
+}
+
 enum Console {
     /// Nowhere.
     None,
     /// Xen's own console: output only.
     XenDebug,
     Serial(Uart16550<PioBackend>),
+    /// The ring shared with dom0.
+    XenRing(Local<Ring>),
 }
 
 static CONSOLE: Mutex<Console> = Mutex::new(Console::None);
@@ -75,6 +109,23 @@ pub(crate) fn init(platform: Platform) {
     log::set_max_level(LevelFilter::Info);
 }
 
+/// Makes the ring shared with dom0 the console.
+pub(crate) fn use_ring(ring: PvConsole, xen: Xen) {
+    *CONSOLE.lock() = Console::XenRing(Local::new(Ring {
+        ring,
+        xen,
+        stuck: false,
+    }));
+}
+
+/// The event channel of the console's input.
+pub(crate) fn port() -> Option<EventPort> {
+    match &*CONSOLE.lock() {
+        Console::XenRing(ring) => Some(ring.ring.port()),
+        Console::None | Console::XenDebug | Console::Serial(_) => None,
+    }
+}
+
 /// Has the console interrupt when there is input.
 pub(crate) fn enable_input() {
     if let Console::Serial(uart) = &mut *CONSOLE.lock()
@@ -108,6 +159,11 @@ pub(crate) fn read() -> Option<u8> {
     match &mut *CONSOLE.lock() {
         Console::None | Console::XenDebug => None,
         Console::Serial(uart) => uart.try_receive_byte().ok(),
+        Console::XenRing(ring) => {
+            let mut byte = [0];
+            // A ring in disorder has no input.
+            matches!(ring.ring.read(&ring.xen, &mut byte), Ok(1)).then_some(byte[0])
+        }
     }
 }
 
@@ -116,6 +172,14 @@ pub(crate) fn drain() {
     if let Some(mut console) = CONSOLE.try_lock() {
         match &mut *console {
             Console::None | Console::XenDebug => (),
+            Console::XenRing(ring) => {
+                for _ in 0..RING_ATTEMPTS {
+                    if ring.ring.pending_bytes() == 0 {
+                        break;
+                    }
+                    pause();
+                }
+            }
             Console::Serial(uart) => {
                 for _ in 0..SERIAL_ATTEMPTS {
                     if uart.ready_to_send().is_ok() {
@@ -144,6 +208,16 @@ impl Write for Console {
             Self::XenDebug => {
                 // A hypervisor that does not take it leaves no other way to say so.
                 let _ = platform::xen().map(|xen| xen.console_write(text.as_bytes()));
+            }
+            Self::XenRing(ring) => {
+                for line in text.split_inclusive('\n') {
+                    let (line, end) = match line.strip_suffix('\n') {
+                        Some(line) => (line, "\r\n"),
+                        None => (line, ""),
+                    };
+                    ring.write(line.as_bytes());
+                    ring.write(end.as_bytes());
+                }
             }
             Self::Serial(uart) => {
                 for byte in text.bytes() {

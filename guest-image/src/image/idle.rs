@@ -1,6 +1,6 @@
 //! Waiting for the next event without losing one.
 
-use super::{apic, clock, interrupts};
+use super::{clock, interrupts, timer};
 use paceline_stack::time::Instant;
 use x86_64::instructions::interrupts as cpu;
 
@@ -15,17 +15,13 @@ pub(crate) fn wait(deadline: Option<Instant>, busy: impl FnOnce() -> bool) {
         cpu::enable();
         return;
     }
-    match deadline {
-        Some(deadline) => {
-            let now = clock::now();
-            if deadline <= now {
-                cpu::enable();
-                return;
-            }
-            let ns = deadline.since(now).as_nanos();
-            apic::arm_timer(u64::try_from(ns).unwrap_or(u64::MAX));
+    if let Some(deadline) = deadline {
+        let now = clock::now();
+        if deadline <= now {
+            cpu::enable();
+            return;
         }
-        None => apic::stop_timer(),
+        timer::arm(deadline, now);
     }
     cpu::enable_and_hlt();
 }

@@ -6,7 +6,7 @@
 use super::{apic, paging, panic};
 use core::{
     arch::global_asm,
-    sync::atomic::{AtomicU32, Ordering},
+    sync::atomic::{AtomicBool, AtomicU32, Ordering},
 };
 use spin::Once;
 use x86_64::{
@@ -71,11 +71,6 @@ pub(crate) fn take() -> Pending {
 pub(crate) struct Pending(u32);
 
 impl Pending {
-    /// Whether there are none.
-    pub(crate) fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
     /// Whether `source` is among them.
     pub(crate) fn has(self, source: Source) -> bool {
         self.0 & source.bit() != 0
@@ -209,8 +204,19 @@ unsafe extern "C" {
 }
 
 extern "C" fn interrupt(irq: u64) {
-    PENDING.fetch_or(1 << (irq & 31), Ordering::AcqRel);
-    apic::end_of_interrupt();
+    let bit = 1 << (irq & 31);
+    PENDING.fetch_or(bit, Ordering::AcqRel);
+    if bit != Source::Event.bit() || EVENT_EOI.load(Ordering::Relaxed) {
+        apic::end_of_interrupt();
+    }
+}
+
+/// Whether Xen's event interrupt comes through the APIC, and is to be ended there.
+static EVENT_EOI: AtomicBool = AtomicBool::new(true);
+
+/// Says whether Xen's event interrupt comes through the APIC.
+pub(crate) fn set_event_eoi(through_apic: bool) {
+    EVENT_EOI.store(through_apic, Ordering::Relaxed);
 }
 
 struct Gdt {

@@ -21,6 +21,9 @@ mod platform;
 mod power;
 mod random;
 mod run;
+mod timer;
+mod vcpu;
+mod xen;
 
 use core::{fmt::Display, ops::Range, ptr::NonNull};
 use paceline_driver::{
@@ -56,6 +59,10 @@ extern "C" fn entry(start_info: u32) -> ! {
     }
     clock::init(platform);
     apic::init(platform);
+    // SAFETY: the plan keeps this part of memory for the pool; it is mapped, and at its physical
+    // address.
+    let pool = unsafe { page_pool(&layout.pool) };
+    let xen = platform::xen().map(|xen| xen::Guest::new(xen, map, pool.pages()));
 
     let options = Options::parse(info.command_line(), |word| {
         log::warn!("command line: '{word}' is unknown");
@@ -67,16 +74,13 @@ extern "C" fn entry(start_info: u32) -> ! {
         env!("CARGO_PKG_VERSION"),
         memory::ram_bytes(map) >> 20,
         heap::stats().free >> 10,
-        (layout.pool.end - layout.pool.start) / PAGE_BYTES,
+        pool.pages(),
     );
     if info.command_line_truncated {
         let kept = info.command_line().len();
         log::warn!("command line: cut to its first {kept} bytes");
     }
-    // SAFETY: the plan keeps this part of memory for the pool; it is mapped, and at its physical
-    // address.
-    let pool = unsafe { page_pool(&layout.pool) };
-    run::run(&options, pool)
+    run::run(&options, xen.as_ref(), pool)
 }
 
 /// The pool of NIC pages in `range`.

@@ -1,6 +1,6 @@
 //! Page tables: everything at its physical address, no page both writable and executable.
 
-use core::{cell::UnsafeCell, ops::Range};
+use core::{cell::UnsafeCell, fmt, ops::Range};
 use paceline_driver::xen::start_info::MemoryRegion;
 use paceline_guest::memory::{self, PAGE_BYTES};
 use spin::Mutex;
@@ -105,6 +105,15 @@ pub(crate) enum MapError {
     Mapped,
 }
 
+impl fmt::Display for MapError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoTables => "the memory for page tables is used up",
+            Self::Mapped => "mapped already in another way",
+        })
+    }
+}
+
 impl Tables {
     /// The tables under this root.
     fn mapper(&self) -> OffsetPageTable<'_> {
@@ -182,7 +191,7 @@ pub(crate) unsafe fn init(map: &[MemoryRegion], tables: Range<u64>) {
     let mut identity = |range: Range<u64>, flags| {
         tables
             .map(&range, flags)
-            .unwrap_or_else(|error| super::refuse(&format_args!("mapping {range:x?}: {error:?}")));
+            .unwrap_or_else(|error| super::refuse(&format_args!("mapping {range:x?}: {error}")));
     };
     identity(text(), TEXT);
     identity(__rodata_start.address()..__rodata_end.address(), RODATA);

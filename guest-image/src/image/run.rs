@@ -6,7 +6,7 @@ use super::{
     heap, idle,
     interrupts::{self, Source},
     nic::Nic,
-    panic, pc, power, random,
+    panic, pc, power, random, xen,
 };
 use core::fmt::{self, Write};
 use paceline_driver::page::PagePool;
@@ -23,17 +23,30 @@ use paceline_stack::{
 };
 
 /// Runs the guest, for ever: events, the stack, tasks, and rest.
-pub(crate) fn run(options: &Options, pool: PagePool) -> ! {
+pub(crate) fn run(options: &Options, xen: Option<&xen::Guest>, pool: PagePool) -> ! {
     let mut executor = Executor::new();
-    let timers = Timers::new();
-    let mut shell = Shell::new();
-    let nic = pc::nic(&options.virtio_mmio, pool);
+    let (spawner, timers) = (executor.spawner(), Timers::new());
+    let nic = match xen {
+        Some(xen) => {
+            xen.heed_toolstack(&spawner, &timers);
+            Some(xen.nic(pool, &spawner, &timers))
+        }
+        None => pc::nic(&options.virtio_mmio, pool),
+    };
     let net = start_network(options, nic);
+    let mut shell = Shell::new();
     console::enable_input();
     // The console takes everything it is given.
     let _ = shell.prompt(&mut Output);
     loop {
-        if interrupts::take().has(Source::Serial) {
+        let mut input = interrupts::take().has(Source::Serial);
+        let mut more = false;
+        if let Some(xen) = xen {
+            let dispatched = xen.dispatch();
+            input |= dispatched.console;
+            more |= dispatched.more;
+        }
+        if input {
             while let Some(byte) = console::read() {
                 let _ = type_in(&mut shell, byte, net.as_ref());
             }
@@ -41,9 +54,9 @@ pub(crate) fn run(options: &Options, pool: PagePool) -> ! {
         let now = clock::now();
         let polled = net.as_ref().map(|net| net.poll(now));
         timers.advance(now);
-        let ready = executor.run();
-        let wanted = net.as_ref().is_some_and(Net::poll_wanted);
-        if ready || wanted || polled.is_some_and(|polled| polled.more) {
+        more |= executor.run();
+        more |= net.as_ref().is_some_and(Net::poll_wanted);
+        if more || polled.is_some_and(|polled| polled.more) {
             continue;
         }
         let deadlines = [
@@ -52,8 +65,10 @@ pub(crate) fn run(options: &Options, pool: PagePool) -> ! {
             net.as_ref().and_then(|net| device_deadline(net, now)),
         ];
         idle::wait(deadlines.into_iter().flatten().min(), || {
-            net.as_ref()
-                .is_some_and(|net| net.with(|stack| stack.device_mut().arm()))
+            xen.is_some_and(xen::Guest::has_events)
+                || net
+                    .as_ref()
+                    .is_some_and(|net| net.with(|stack| stack.device_mut().arm()))
         });
     }
 }
