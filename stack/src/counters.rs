@@ -24,6 +24,8 @@ macro_rules! counters {
 }
 pub(crate) use counters;
 
+pub(crate) use counters;
+
 counters! {
     /// What the layers below TCP have counted.
     pub struct Counters {

@@ -223,3 +223,6 @@ impl<P: Page> Reassembly<P> {
         datagram
     }
 }
+
+#[cfg(test)]
+mod tests;
