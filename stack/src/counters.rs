@@ -24,8 +24,6 @@ macro_rules! counters {
 }
 pub(crate) use counters;
 
-pub(crate) use counters;
-
 counters! {
     /// What the layers below TCP have counted.
     pub struct Counters {
