@@ -6,8 +6,9 @@
 use super::{apic, paging, panic};
 use core::{
     arch::global_asm,
-    sync::atomic::{AtomicBool, AtomicU32, Ordering},
+    sync::atomic::{AtomicU32, Ordering},
 };
+use paceline_driver::xen::event::EventChannels;
 use spin::Once;
 use x86_64::{
     VirtAddr,
@@ -206,17 +207,21 @@ unsafe extern "C" {
 extern "C" fn interrupt(irq: u64) {
     let bit = 1 << (irq & 31);
     PENDING.fetch_or(bit, Ordering::AcqRel);
-    if bit != Source::Event.bit() || EVENT_EOI.load(Ordering::Relaxed) {
-        apic::end_of_interrupt();
+    match DOMAIN_UPCALL.get() {
+        Some(events) if bit == Source::Event.bit() => events.acknowledge_upcall(),
+        _ => apic::end_of_interrupt(),
     }
 }
 
-/// Whether Xen's event interrupt comes through the APIC, and is to be ended there.
-static EVENT_EOI: AtomicBool = AtomicBool::new(true);
+/// The event channels when Xen's event interrupt comes past the APIC: it is not to be ended there,
+/// and comes again until it is acknowledged.
+static DOMAIN_UPCALL: Once<EventChannels> = Once::new();
 
-/// Says whether Xen's event interrupt comes through the APIC.
-pub(crate) fn set_event_eoi(through_apic: bool) {
-    EVENT_EOI.store(through_apic, Ordering::Relaxed);
+/// Says that Xen's event interrupt comes past the APIC, for `events`.
+pub(crate) fn acknowledge_events(events: Option<EventChannels>) {
+    if let Some(events) = events {
+        DOMAIN_UPCALL.call_once(|| events);
+    }
 }
 
 struct Gdt {

@@ -92,7 +92,10 @@ impl Guest {
             "event upcall",
             Upcall::register(&xen, VCPU, Source::Event.vector()),
         );
-        interrupts::set_event_eoi(upcall == Upcall::PerVcpu);
+        if upcall == Upcall::Domain {
+            // SAFETY: as above.
+            interrupts::acknowledge_events(unsafe { EventChannels::new(info, VCPU) });
+        }
         // There may be no periodic timer to stop.
         let _ = xen.stop_periodic_timer(VCPU);
         let timer = must("timer", xen.evtchn_bind_virq(Virq::Timer, VCPU));
@@ -137,7 +140,7 @@ impl Guest {
 
     /// Whether there are events to take.
     pub(crate) fn has_events(&self) -> bool {
-        self.events.upcall_pending()
+        self.events.any_pending()
     }
 
     /// The NIC, and a task that keeps it connected.
