@@ -14,7 +14,11 @@ use std::{
 use anyhow::Result;
 
 use crate::{
-    cli::AccelChoice, machine::Machine, progress::phase, tools, workspace::write_atomically,
+    cli::AccelChoice,
+    machine::{Machine, SerialPorts},
+    progress::phase,
+    tools,
+    workspace::write_atomically,
 };
 
 /// What a boot needs of the processor.
@@ -96,12 +100,12 @@ pub(crate) fn choose(rig: &Path, choice: AccelChoice, purpose: Use) -> Result<Ac
     let tcg = Accel::Tcg {
         old: major < FIRST_FIXED_TCG_MAJOR,
     };
-    match choice {
-        AccelChoice::Kvm => Ok(Accel::Kvm),
-        AccelChoice::Tcg => Ok(tcg),
-        AccelChoice::Auto if probe(rig)?.suits(purpose) => Ok(Accel::Kvm),
-        AccelChoice::Auto => Ok(tcg),
-    }
+    let kvm = match choice {
+        AccelChoice::Kvm => true,
+        AccelChoice::Tcg => false,
+        AccelChoice::Auto => probe(rig)?.suits(purpose),
+    };
+    Ok(if kvm { Accel::Kvm } else { tcg })
 }
 
 fn probe(rig: &Path) -> Result<Probe> {
@@ -141,7 +145,7 @@ fn probe(rig: &Path) -> Result<Probe> {
             &image.to_string_lossy(),
         ]
         .map(str::to_owned);
-        let machine = Machine::start(&args, &rig.join("kvm-probe.log"))?;
+        let machine = Machine::start(&args, SerialPorts::One, &rig.join("kvm-probe.log"))?;
         Ok(machine
             .wait(PROBE_TIMEOUT)?
             .and_then(|status| status.code()))

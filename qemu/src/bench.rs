@@ -1,15 +1,15 @@
 //! `cargo qemu run`: the measurement.
 
-use std::{process::ExitCode, time::Duration};
+use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use crate::{
     agent::Agent,
     cli::RunOptions,
-    domain::{self, ADDRESS, Kind, Spec},
+    domain::{self, Kind, Spec},
     guest,
-    iperf::{self, Measurement},
+    iperf::Measurement,
     progress::phase,
     report,
     results::{GuestRun, Results, Row, SCHEMA},
@@ -136,7 +136,7 @@ fn measure_guest(
 
 fn measure_test(dom0: &mut Agent, guest: Kind, test: &Test, time_s: u32) -> Result<Vec<Row>> {
     let before = domain::cpu_times(dom0, guest)?;
-    let measurement = client(dom0, &format!("-t {time_s} {}", test.args), time_s)?;
+    let measurement = domain::iperf3(dom0, &test.args, time_s)?;
     let after = domain::cpu_times(dom0, guest)?;
     let (dom0_s, guest_s) = (after.dom0_s - before.dom0_s, after.guest_s - before.guest_s);
     let Measurement { forward, backward } = measurement;
@@ -155,29 +155,4 @@ fn measure_test(dom0: &mut Agent, guest: Kind, test: &Test, time_s: u32) -> Resu
         .zip(&flows)
         .map(|(name, flow)| Row::new(name.clone(), flow, bytes, dom0_s, guest_s))
         .collect())
-}
-
-/// Runs dom0's iperf3 as client of the guest. A guest that answers pings may still be about to
-/// listen: a refused connection is tried again for a while.
-pub(crate) fn client(dom0: &mut Agent, args: &str, time_s: u32) -> Result<Measurement> {
-    const SLACK_S: u32 = 30;
-    let limit_s = time_s + SLACK_S;
-    let script = format!(
-        "tries=0
-while true; do
-    timeout {limit_s} iperf3 --client {ADDRESS} --json --interval 0 {args} > /run/iperf3.json 2>&1
-    code=$?
-    grep -q 'Connection refused' /run/iperf3.json && [ $tries -lt 50 ] || break
-    tries=$((tries + 1))
-    usleep 100000
-done
-cat /run/iperf3.json
-exit $code"
-    );
-    const TERMINATED: i32 = 143;
-    let reply = dom0.run(&script, Duration::from_secs((limit_s + SLACK_S).into()))?;
-    if reply.code == TERMINATED && reply.text.trim().is_empty() {
-        bail!("iperf3 {args}: not finished after {limit_s} s");
-    }
-    iperf::parse(&reply.text).with_context(|| format!("iperf3 {args}, exit code {}", reply.code))
 }

@@ -4,14 +4,17 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::agent::Agent;
+use crate::{
+    agent::Agent,
+    iperf::{self, Measurement},
+};
 
 /// The guest's address; dom0's end of the vif is 10.0.0.1.
 pub(crate) const ADDRESS: &str = "10.0.0.2";
 /// Paceline's address words, in Linux's syntax.
 pub(crate) const PACELINE_IP: &str = "ip=10.0.0.2::10.0.0.1:255.255.255.0";
 
-const CREATE_TIMEOUT: Duration = Duration::from_secs(60);
+const CREATE_TIMEOUT: Duration = Duration::from_mins(1);
 /// What to look at when a guest does not answer.
 const STATE_OF_THE_VIF: &str = "xl list
 ip -brief address
@@ -19,7 +22,7 @@ ip neighbour
 xenstore-ls /local/domain/0/backend/vif
 dmesg | tail -n 8
 tail -n 8 /var/log/xen/xl-*.log";
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(60);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_mins(1);
 const XL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Which guest.
@@ -248,6 +251,45 @@ done"
 pub(crate) fn destroy(dom0: &mut Agent, kind: Kind) -> Result<()> {
     dom0.run(&format!("xl destroy {}", kind.name()), XL_TIMEOUT)?
         .success("xl destroy")?;
+    Ok(())
+}
+
+/// Runs dom0's iperf3 as client of the guest for `time_s`. A guest that answers pings may still be
+/// about to listen: a refused connection is tried again for a while.
+pub(crate) fn iperf3(dom0: &mut Agent, args: &str, time_s: u32) -> Result<Measurement> {
+    const SLACK_S: u32 = 30;
+    /// What `timeout` makes of a command it had to end.
+    const TIMED_OUT: i32 = 143;
+    let limit_s = time_s + SLACK_S;
+    let script = format!(
+        "tries=0
+while true; do
+    timeout {limit_s} iperf3 --client {ADDRESS} --json --interval 0 --time {time_s} {args} \
+        > /run/iperf3.json 2>&1
+    code=$?
+    grep -q 'Connection refused' /run/iperf3.json && [ $tries -lt 50 ] || break
+    tries=$((tries + 1))
+    usleep 100000
+done
+cat /run/iperf3.json
+exit $code"
+    );
+    let reply = dom0.run(&script, Duration::from_secs((limit_s + SLACK_S).into()))?;
+    if reply.code == TIMED_OUT {
+        bail!("iperf3 {args}: not finished after {limit_s} s");
+    }
+    iperf::parse(&reply.text).with_context(|| format!("iperf3 {args}, exit code {}", reply.code))
+}
+
+/// Types a line on the guest's console.
+pub(crate) fn type_line(dom0: &mut Agent, kind: Kind, line: &str) -> Result<()> {
+    let name = kind.name();
+    let script = format!(
+        "tty=$(xenstore-read /local/domain/$(xl domid {name})/console/tty) &&
+printf '%s\\r' '{line}' > $tty"
+    );
+    dom0.run(&script, XL_TIMEOUT)?
+        .success("typing on the guest's console")?;
     Ok(())
 }
 

@@ -14,7 +14,7 @@ use crate::{
 const PROFILE: &str = "guest";
 
 /// A built image.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Image {
     /// The stripped file, the one that is booted.
     pub(crate) path: PathBuf,

@@ -32,10 +32,14 @@ struct Document {
 
 #[derive(Debug, Default, Deserialize)]
 struct End {
-    sum_sent: Option<Sum>,
-    sum_received: Option<Sum>,
-    sum_sent_bidir_reverse: Option<Sum>,
-    sum_received_bidir_reverse: Option<Sum>,
+    #[serde(rename = "sum_sent")]
+    sent: Option<Sum>,
+    #[serde(rename = "sum_received")]
+    received: Option<Sum>,
+    #[serde(rename = "sum_sent_bidir_reverse")]
+    reverse_sent: Option<Sum>,
+    #[serde(rename = "sum_received_bidir_reverse")]
+    reverse_received: Option<Sum>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -53,13 +57,13 @@ pub(crate) fn parse(json: &str) -> Result<Measurement> {
         bail!("iperf3: {error}");
     }
     let End {
-        sum_sent,
-        sum_received,
-        sum_sent_bidir_reverse,
-        sum_received_bidir_reverse,
+        sent,
+        received,
+        reverse_sent,
+        reverse_received,
     } = document.end;
-    let forward = flow(sum_sent, sum_received)?.context("iperf3's report has no sums")?;
-    let backward = flow(sum_sent_bidir_reverse, sum_received_bidir_reverse)?;
+    let forward = flow(sent, received)?.context("iperf3's report has no sums")?;
+    let backward = flow(reverse_sent, reverse_received)?;
     Ok(Measurement { forward, backward })
 }
 

@@ -24,9 +24,18 @@ pub(crate) struct Machine {
     qemu: Guarded,
     /// The first serial port, a copy of which goes to the log.
     pub(crate) console: Channel,
-    /// The second serial port.
+    /// The second serial port, on machines that have one.
     pub(crate) second: Channel,
     log: PathBuf,
+}
+
+/// How many serial ports the machine has.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum SerialPorts {
+    /// The console.
+    One,
+    /// The console and one for the rig.
+    Two,
 }
 
 impl Machine {
@@ -34,7 +43,7 @@ impl Machine {
     ///
     /// The ports are socket pairs that QEMU inherits as its standard input and output, so there
     /// is no name that could be left behind or clash.
-    pub(crate) fn start(args: &[String], log: &Path) -> Result<Self> {
+    pub(crate) fn start(args: &[String], ports: SerialPorts, log: &Path) -> Result<Self> {
         let (second, second_far) = UnixStream::pair()?;
         let (console, console_far) = UnixStream::pair()?;
         let messages = log.with_extension("qemu.log");
@@ -44,14 +53,21 @@ impl Machine {
             .args(["-display", "none", "-monitor", "none", "-no-reboot"])
             .args([
                 "-chardev",
-                "socket,id=second,fd=0",
-                "-chardev",
                 "socket,id=console,fd=1",
+                "-serial",
+                "chardev:console",
             ])
-            .args(["-serial", "chardev:console", "-serial", "chardev:second"])
             .stdin(Stdio::from(OwnedFd::from(second_far)))
             .stdout(Stdio::from(OwnedFd::from(console_far)))
             .stderr(File::create(&messages)?);
+        if ports == SerialPorts::Two {
+            command.args([
+                "-chardev",
+                "socket,id=second,fd=0",
+                "-serial",
+                "chardev:second",
+            ]);
+        }
         let qemu = Guarded::spawn(&mut command)?;
         // The command holds QEMU's ends of the sockets open.
         drop(command);

@@ -18,12 +18,14 @@ mod machine;
 mod modules;
 mod os_release;
 mod packages;
+mod plain;
 mod process;
 mod progress;
 mod report;
 mod results;
 mod rootfs;
 mod shell;
+mod suite;
 mod tools;
 mod workspace;
 mod xen_rig;
@@ -52,7 +54,7 @@ fn dispatch() -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Run(options) => bench::run(&workspace, &options),
-        Command::Test(_) => anyhow::bail!("`cargo qemu test` is not built yet"),
+        Command::Test(options) => Ok(suite::run(&workspace, &options)),
         Command::Shell(options) => shell::run(&workspace, &options),
         Command::Clean => {
             workspace.clean()?;

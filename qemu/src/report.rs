@@ -26,18 +26,20 @@ pub(crate) fn render(results: &Results) -> String {
 
 fn header(results: &Results) -> String {
     let versions = &results.versions;
-    let mut text = format!(
-        "QEMU {} ({}), Xen {}, dom0 Linux {}, iperf3 {}\n",
+    let host = format!(
+        "QEMU {} ({}), Xen {}, dom0 Linux {}, iperf3 {}",
         versions.qemu, results.accel, versions.xen, versions.dom0_kernel, versions.iperf3
     );
-    if let (Some(version), Some(bytes)) = (&results.paceline, results.paceline_image_bytes) {
-        text.push_str(&format!(
-            "Paceline {version}, image {} KiB\n",
-            bytes.div_ceil(1_024)
-        ));
-    }
-    text.push_str(&format!("dom0 ready after {:.1} s\n", results.dom0_ready_s));
-    text
+    let paceline = match (&results.paceline, results.paceline_image_bytes) {
+        (Some(version), Some(bytes)) => {
+            format!("Paceline {version}, image {} KiB\n", bytes.div_ceil(1_024))
+        }
+        _ => String::new(),
+    };
+    format!(
+        "{host}\n{paceline}dom0 ready after {:.1} s\n",
+        results.dom0_ready_s
+    )
 }
 
 fn guest(run: &GuestRun, results: &Results) -> String {

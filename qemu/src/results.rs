@@ -64,6 +64,7 @@ pub(crate) struct Row {
 
 impl Row {
     /// A row of `flow` in a run of `run_bytes` in all that took the given CPU time.
+    #[expect(clippy::cast_precision_loss, reason = "no run moves 2^53 bytes")]
     pub(crate) fn new(
         test: String,
         flow: &Flow,

@@ -132,12 +132,11 @@ impl Escape {
     fn key(&mut self, byte: u8) -> Key {
         match (std::mem::take(&mut self.prefixed), byte) {
             (true, b'x') => Key::Leave,
-            (true, byte) => Key::Send(byte),
             (false, PREFIX) => {
                 self.prefixed = true;
                 Key::Held
             }
-            (false, byte) => Key::Send(byte),
+            (_, byte) => Key::Send(byte),
         }
     }
 }

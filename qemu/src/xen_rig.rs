@@ -16,7 +16,7 @@ use crate::{
     cpio::Archive,
     guest::Image,
     initramfs::{self, Parts},
-    machine::Machine,
+    machine::{Machine, SerialPorts},
     os_release::Release,
     packages,
     progress::phase,
@@ -25,7 +25,7 @@ use crate::{
     workspace::{Workspace, read, write_atomically},
 };
 
-const BOOT_TIMEOUT: Duration = Duration::from_secs(120);
+const BOOT_TIMEOUT: Duration = Duration::from_mins(2);
 const XEN_ARGS: &str = "console=com1 com1=115200,8n1 dom0_mem=1024M,max:1024M dom0_max_vcpus=1 \
                         dom0_vcpus_pin noreboot";
 const DOM0_ARGS: &str = "console=hvc0 loglevel=4 mitigations=off";
@@ -154,18 +154,13 @@ fn parts(rig: &Path, options: &RigOptions) -> Result<(Parts, PathBuf)> {
 
 /// Names, sizes and times of files given by the user.
 fn identity(files: &[&PathBuf]) -> Result<String> {
-    let mut text = String::new();
-    for file in files {
+    let line = |file: &&PathBuf| -> Result<String> {
         let metadata =
             fs::metadata(file).with_context(|| format!("cannot read {}", file.display()))?;
-        text.push_str(&format!(
-            "{} {} {:?}\n",
-            file.display(),
-            metadata.len(),
-            metadata.modified()?
-        ));
-    }
-    Ok(text)
+        let (len, modified) = (metadata.len(), metadata.modified()?);
+        Ok(format!("{} {len} {modified:?}\n", file.display()))
+    };
+    files.iter().map(line).collect()
 }
 
 /// QEMU's multiboot loader wants an ELF file: unpacks a gzipped hypervisor.
@@ -264,7 +259,8 @@ impl XenRig {
     ) -> Result<(Machine, Accel)> {
         let rig = workspace.rig()?;
         let accel = accel::choose(&rig, options.accel, Use::Xen)?;
-        let machine = Machine::start(&Self::args(files, accel), &rig.join("serial.log"))?;
+        let args = Self::args(files, accel);
+        let machine = Machine::start(&args, SerialPorts::Two, &rig.join("serial.log"))?;
         Ok((machine, accel))
     }
 
