@@ -167,6 +167,11 @@ impl<D: Device> Stack<D> {
         &self.counters
     }
 
+    /// All counters of the stack, under the names that `nstat` shows.
+    pub fn nstat(&self) -> impl Iterator<Item = (&'static str, u64)> + use<D> {
+        self.counters.iter().chain(self.tcp.counters().iter())
+    }
+
     /// UDP.
     pub(crate) fn udp_mut(&mut self) -> &mut Udp<D::Page> {
         &mut self.udp
