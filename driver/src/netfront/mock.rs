@@ -122,6 +122,21 @@ impl Netback {
         self.mapped.len()
     }
 
+    /// The identifier of a request that is mapped.
+    pub fn mapped_id(&self, at: usize) -> u16 {
+        self.mapped[at].id
+    }
+
+    /// Whether a request is mapped.
+    pub fn is_mapped(&self, id: u16) -> bool {
+        self.mapped.iter().any(|mapped| mapped.id == id)
+    }
+
+    /// Unmaps the oldest request that is mapped without answering it; returns its identifier.
+    pub fn forget_mapped(&mut self) -> u16 {
+        self.mapped.remove(0).id
+    }
+
     /// Frames that wait for buffers.
     pub fn queued(&self) -> usize {
         self.to_guest.len()

@@ -597,6 +597,3 @@ impl TxQueue {
             .expect("an identifier for each slot of the frame")
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -158,6 +158,11 @@ impl Host {
         raise
     }
 
+    /// The channels of the transmit and the receive ring, when connected.
+    pub fn ports(&self) -> Vec<EventPort> {
+        self.ports.into_iter().flatten().collect()
+    }
+
     /// Events that the guest has sent since this was last asked, for the transmit and the receive
     /// ring.
     pub fn take_sends(&self) -> [u64; 2] {
