@@ -7,5 +7,6 @@ extern crate alloc;
 
 pub mod cmdline;
 pub mod executor;
+pub mod iperf3;
 pub mod memory;
 pub mod shell;
