@@ -5,7 +5,8 @@
 //! `-M`, `-N`, `-O`, `-C` and `--get-server-output`. Nothing that a client does or leaves undone
 //! keeps it from the next test: each step has a time limit, each message a size limit.
 //!
-//! It performs no I/O of its own: what it needs of a network is stated in [`Network`].
+//! It performs no I/O of its own: what it needs of a network is stated in [`Network`], which
+//! [`Port`] is for Paceline's stack.
 
 mod json;
 mod net;
@@ -15,12 +16,14 @@ mod reception;
 mod report;
 mod results;
 mod session;
+mod stack;
 mod stream;
 #[cfg(test)]
 mod testing;
 mod units;
 
 pub use net::{Info, Network, OptionError, Options, Stream, StreamError};
+pub use stack::{Connection, OpenError, Port};
 
 use core::convert::Infallible;
 use core::pin::pin;
