@@ -23,7 +23,7 @@ mod testing;
 mod units;
 
 pub use net::{Info, Network, OptionError, Options, Stream, StreamError};
-pub use stack::{Connection, OpenError, Port};
+pub use stack::{Connection, OpenError, Port, run};
 
 use core::convert::Infallible;
 use core::pin::pin;

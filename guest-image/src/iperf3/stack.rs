@@ -1,6 +1,7 @@
 //! The server's network: Paceline's own stack.
 
 use super::net::{Info, Network, OptionError, Options, Stream, StreamError};
+use super::{Limits, PORT, serve};
 use crate::executor::Timers;
 use core::fmt;
 use core::future::pending;
@@ -53,6 +54,14 @@ impl fmt::Display for OpenError {
 }
 
 impl core::error::Error for OpenError {}
+
+/// Serves stock iperf3 clients on [`PORT`], for as long as the task lives.
+pub async fn run<D: Device>(net: Net<D>, timers: Timers) {
+    match Port::open(&net, &timers, PORT) {
+        Ok(port) => match serve(&port, &Limits::default()).await {},
+        Err(error) => log::error!(target: "iperf3", "no server: {error}"),
+    }
+}
 
 /// A listening port of a [`Net`].
 pub struct Port<D: Device> {
