@@ -5,6 +5,20 @@
 //! after an event on the ring's port: it moves bytes and wakes the tasks whose replies came. No
 //! executor is assumed and nothing blocks.
 //!
+//! ```
+//! use paceline_driver::xen::xenstore::{Error, Xenstore, optional};
+//!
+//! async fn publish(store: &Xenstore, dir: &str, gref: u32) -> Result<Option<u32>, Error> {
+//!     store
+//!         .transaction(async |t| {
+//!             t.write(format_args!("{dir}/tx-ring-ref"), gref).await?;
+//!             t.write(format_args!("{dir}/state"), 4).await
+//!         })
+//!         .await?;
+//!     optional(store.read_u32(format_args!("{dir}/mtu")).await)
+//! }
+//! ```
+//!
 //! **Timeouts** are the caller's: every future may be dropped at any time, and its late reply is
 //! then thrown away; a dropped transaction is aborted, a dropped watch is removed.
 //! [`Xenstore::fail_all`] ends all waits at once.

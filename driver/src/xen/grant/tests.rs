@@ -218,3 +218,43 @@ fn pages_that_wait_outlive_the_list() {
     drop(deferred);
     assert!(dropped.borrow().is_empty());
 }
+
+/// Another CPU maps and unmaps like Xen while access is ended: it ends only between the two, and
+/// the page cannot be mapped afterwards.
+#[test]
+fn ending_access_races_with_mapping() {
+    extern crate std;
+    use core::sync::atomic::AtomicBool;
+
+    let rounds = if cfg!(miri) { 5 } else { 500 };
+    let f = Fixture::new(16);
+    for _ in 0..rounds {
+        let gref = f.grant();
+        let flags = &f.memory[gref.0 as usize].flags;
+        let (mapped, ended) = (&AtomicBool::new(false), &AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                // As `_set_status_v1` of Xen's grant_table.c.
+                while let Ok(before) =
+                    flags.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |flags| {
+                        (flags & GTF_PERMIT_ACCESS != 0).then_some(flags | GTF_READING)
+                    })
+                {
+                    assert_eq!(before & GTF_READING, 0);
+                    mapped.store(true, Ordering::SeqCst);
+                    assert!(!ended.load(Ordering::SeqCst), "ended while mapped");
+                    flags.fetch_and(!GTF_READING, Ordering::SeqCst);
+                    std::thread::yield_now();
+                }
+            });
+            while !mapped.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            while f.table.end_access(gref).is_err() {
+                std::thread::yield_now();
+            }
+            ended.store(true, Ordering::SeqCst);
+        });
+        assert_eq!(f.entry(gref).0, 0);
+    }
+}
