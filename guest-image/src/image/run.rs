@@ -13,6 +13,7 @@ use paceline_driver::page::PagePool;
 use paceline_guest::{
     cmdline::Options,
     executor::{Executor, Timers},
+    iperf3,
     shell::{self, Command, Shell},
 };
 use paceline_stack::{
@@ -34,6 +35,9 @@ pub(crate) fn run(options: &Options, xen: Option<&xen::Guest>, pool: PagePool) -
         None => pc::nic(&options.virtio_mmio, pool),
     };
     let net = start_network(options, nic);
+    if let Some(net) = &net {
+        spawner.spawn(iperf3::run(net.clone(), timers.clone()));
+    }
     let mut shell = Shell::new();
     console::enable_input();
     // The console takes everything it is given.

@@ -187,12 +187,15 @@ impl Report {
             bytes,
             span: to.saturating_sub(from),
         };
+        let note = match note {
+            "" => String::new(),
+            note => format!("{:17}{note}", ""),
+        };
         self.line(format_args!(
-            "[{id}]{role} {:>6}-{:<6} sec  {}  {rate}{retransmits}{cwnd}{:17}{note}",
+            "[{id}]{role} {:>6}-{:<6} sec  {}  {rate}{retransmits}{cwnd}{note}",
             Seconds(from),
             Seconds(to),
             Amount(bytes),
-            "",
         ));
     }
 }
