@@ -382,7 +382,7 @@ impl Netfront {
         let Some(queue) = self.queue.as_ref().filter(|_| self.running) else {
             return retry.then_some(RETRY_US);
         };
-        if !queue.tx.is_idle() {
+        if queue.tx.coalesces() {
             return Some(TX_POLL_US);
         }
         (retry || queue.rx.is_short()).then_some(RETRY_US)

@@ -330,8 +330,8 @@ pub(super) struct TxQueue {
     queued: heapless::Vec<u8, RING_SLOTS>,
     /// Responses to extras that are due next.
     nulls_due: u32,
-    /// A frame has been refused for want of room.
-    refused: bool,
+    /// Slots that the smallest frame needs of those refused since the last response; 0: none was.
+    wanted: usize,
 }
 
 impl TxQueue {
@@ -355,7 +355,7 @@ impl TxQueue {
                 free: (0..=u8::MAX).rev().collect(),
                 queued: heapless::Vec::new(),
                 nulls_due: 0,
-                refused: false,
+                wanted: 0,
             }),
             (result, arena) => {
                 for page in arena.err().into_iter().flatten() {
@@ -395,12 +395,12 @@ impl TxQueue {
         let slots = data_slots + usize::from(extra.is_some());
         if self.ring.room() < slots || self.free.len() < data_slots {
             statistics.tx_full += 1;
-            self.refused = true;
+            self.want(slots);
             return Err(TxError::Full);
         }
         let Some(layout) = plan.layout(grants, features.scatter_gather, reserve) else {
             statistics.tx_no_buffer += 1;
-            self.refused = true;
+            self.want(1);
             return Err(TxError::Full);
         };
 
@@ -486,7 +486,7 @@ impl TxQueue {
         if ready == 0 {
             return Ok(());
         }
-        self.refused = false;
+        self.wanted = 0;
         while let Some((_, response)) = self.ring.take::<1>() {
             let response = TxResponse::parse(response);
             if let Some(completion) = self.answer(response, now_us, statistics)? {
@@ -540,20 +540,24 @@ impl TxQueue {
         }))
     }
 
-    /// Asks for an event: when half of what is outstanding has been answered, or, when a frame
-    /// waits for room, with the next response. Returns whether it is too late for it.
+    /// Asks for an event: when half of what is outstanding has been answered, or as soon as there
+    /// is room for a frame that was refused. Returns whether it is too late for it.
     pub(super) fn arm(&mut self) -> Result<bool, Violation> {
-        let outstanding = self.ring.outstanding() as u32;
+        let outstanding = self.ring.outstanding();
         if outstanding == 0 {
             return Ok(false);
         }
-        let after = if self.refused { 1 } else { outstanding / 2 + 1 };
-        self.ring.arm(after)
+        let half = outstanding / 2 + 1;
+        let after = match self.wanted.saturating_sub(self.ring.room()) {
+            _ if self.wanted == 0 => half,
+            missing => missing.clamp(1, half),
+        };
+        self.ring.arm(after as u32)
     }
 
-    /// Whether a response is still to come.
-    pub(super) fn is_idle(&self) -> bool {
-        self.ring.outstanding() == 0
+    /// Whether responses may come that [`Self::arm`] asks no event for.
+    pub(super) fn coalesces(&self) -> bool {
+        self.ring.outstanding() > 1
     }
 
     /// Slots that are free.
@@ -571,7 +575,7 @@ impl TxQueue {
             free: _,
             queued: _,
             nulls_due: _,
-            refused: _,
+            wanted: _,
         } = self;
         ring.close(grants, statistics);
         for page in arena.0 {
@@ -588,6 +592,14 @@ impl TxQueue {
         // There is room: each identifier is queued at most once.
         let _ = self.queued.push(id);
         self.ring.push(request);
+    }
+
+    /// Notes that a frame of so many slots waits for room.
+    fn want(&mut self, slots: usize) {
+        self.wanted = match self.wanted {
+            0 => slots,
+            smallest => smallest.min(slots),
+        };
     }
 
     /// An identifier in no use. `transmit` has made sure that there are enough.

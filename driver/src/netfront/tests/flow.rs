@@ -240,15 +240,40 @@ fn events_for_responses_come_at_half_or_at_once_when_blocked() {
     assert!(rig.host.complete(1, |_| 0).tx);
     assert_eq!(rig.device().poll_within_us(), Some(TX_POLL_US));
     rig.complete();
-    while rig.transmit(&tcp4_header(), &payload, TxOffload::None, 3) == Ok(()) {}
+    assert_eq!(rig.device().tx_room(), 256 - 7);
+}
+
+#[test]
+fn a_refused_frame_has_an_event_when_it_fits() {
+    let mut rig = Rig::linux();
+    let payload = rig.slices(&pattern(1400, 2), 350);
+    // 5 slots each, of which 4 are mapped.
+    let send = |rig: &mut Rig| rig.transmit(&tcp4_header(), &payload, TxOffload::None, 3);
+    while send(&mut rig) == Ok(()) {}
     rig.flush();
     rig.host.poll();
     rig.complete();
-    while rig.transmit(&tcp4_header(), &payload, TxOffload::None, 3) == Ok(()) {}
+    while send(&mut rig) == Ok(()) {}
     rig.flush();
-    assert!(!rig.device().arm());
-    assert!(rig.host.poll().tx, "the first response raises an event");
-    assert!(rig.device().arm(), "and arming again says so");
+    let raised = rig.host.poll();
+    assert!(!raised.tx, "no event was asked for");
+    rig.complete();
+    for _ in 0..3 {
+        while send(&mut rig) == Ok(()) {}
+        rig.flush();
+        rig.host.poll();
+        rig.complete();
+        assert_eq!(send(&mut rig), Err(TxError::Full));
+        let missing = 5 - rig.device().tx_room();
+        assert!(!rig.device().arm());
+        for _ in 1..missing {
+            assert!(!rig.host.complete(1, |_| 0).tx);
+        }
+        assert!(rig.host.complete(1, |_| 0).tx, "after {missing} slots");
+        assert!(rig.device().arm(), "arming now is too late");
+        rig.complete();
+        assert_eq!(send(&mut rig), Ok(()));
+    }
 }
 
 #[test]
