@@ -337,7 +337,9 @@ mod concurrent {
                 let xen = { xen };
                 for r in 1..=ROUNDS {
                     round.store(r, Ordering::SeqCst);
-                    ports.into_iter().for_each(|port| xen.raise(port));
+                    for port in ports {
+                        xen.raise(port);
+                    }
                     raised.store(r, Ordering::SeqCst);
                     while handled.load(Ordering::SeqCst) < r {
                         thread::yield_now();

@@ -171,12 +171,12 @@ fn too_many_requests_are_refused() {
 #[test]
 fn dropped_requests_leave_nothing_behind() {
     let f = Fixture::new();
-    for _ in 0..1000 {
+    for _ in 0..if cfg!(miri) { 70 } else { 1000 } {
         let mut reply = pin!(f.client.read("domid"));
         assert!(poll_once(reply.as_mut()).is_pending());
         f.settle();
     }
-    for _ in 0..1000 {
+    for _ in 0..if cfg!(miri) { 70 } else { 1000 } {
         drop(f.client.read("domid"));
         f.settle();
     }
@@ -329,7 +329,7 @@ fn watch_events_that_nobody_reads_are_bounded() {
     assert_eq!(f.run(watch.changed()).as_deref(), Ok("d/same"));
     assert!(poll_once(pin!(watch.changed())).is_pending());
 
-    for i in 0..1000 {
+    for i in 0..if cfg!(miri) { 40 } else { 1000 } {
         f.store.write(format_args!("d/{i}"), 1);
         f.settle();
     }
@@ -477,7 +477,7 @@ fn random_bytes_never_panic() {
         seed ^= seed << 17;
         seed
     };
-    for _ in 0..500 {
+    for _ in 0..if cfg!(miri) { 5 } else { 500 } {
         let f = Fixture::new();
         let _reply = f.client.read("domid");
         for _ in 0..8 {
