@@ -2,7 +2,7 @@
 
 use super::{
     AcceptError, Chunk, Config, ConnectError, ConnectionId, Counters, Info, ListenError, Options,
-    ReadError, Tcp, WriteError,
+    PAGE_RETRY, ReadError, Tcp, WriteError,
     connection::{Connection, Failure, Start, State},
     demux::{MAX_CONNECTIONS, Tuple},
     isn::Secrets,
@@ -42,6 +42,7 @@ impl<P: Page> Tcp<P> {
             counters: Counters::default(),
             page_waiters: Vec::new(),
             pages_freed: false,
+            page_retry: None,
         }
     }
 
@@ -497,6 +498,7 @@ impl<P: Page> Tcp<P> {
     }
 
     fn wait_for_pages(&mut self, waker: &Waker) {
+        self.page_retry = self.page_retry.or(Some(self.now + PAGE_RETRY));
         if !self.page_waiters.iter().any(|other| other.will_wake(waker)) {
             self.page_waiters.push(waker.clone());
         }

@@ -321,7 +321,7 @@ impl<P: Page> Connection<P> {
             timestamp_offset,
             options,
         } = start;
-        let scale = WindowScale::for_window(options.rcvbuf_bytes.max(config.max_rcvbuf_bytes));
+        let scale = window_scale(options.rcvbuf_bytes, config.max_rcvbuf_bytes);
         Self {
             id,
             tuple,
@@ -544,4 +544,13 @@ impl<P: Page> Connection<P> {
             congestion_control: self.algorithm.name(),
         }
     }
+}
+
+/// The shift to ask for: enough for the largest buffer there may be, as long as the steps it makes
+/// stay small against the buffer there is.
+fn window_scale(rcvbuf_bytes: u32, max_rcvbuf_bytes: u32) -> WindowScale {
+    let most = WindowScale::for_window(rcvbuf_bytes.max(max_rcvbuf_bytes));
+    let fine = WindowScale::new((rcvbuf_bytes / 64).checked_ilog2().unwrap_or(0) as u8);
+    let least = WindowScale::for_window(rcvbuf_bytes);
+    WindowScale::new(most.shift().min(fine.shift()).max(least.shift()))
 }

@@ -48,7 +48,7 @@ pub use stats::{Counters, Info, InfoOptions};
 use crate::{
     device::{Completion, Page},
     ip::{IcmpError, IcmpErrorKind, IpSender, RxMeta, RxSlices},
-    time::Instant,
+    time::{Duration, Instant},
     wire::tcp::{Flags, Header},
 };
 use alloc::{collections::VecDeque, vec::Vec};
@@ -84,8 +84,12 @@ pub struct Tcp<P> {
     page_waiters: Vec<Waker>,
     /// Whether pages have come free since they were last woken.
     pages_freed: bool,
+    /// When they are woken anyway: pages may have come free where TCP does not see it.
+    page_retry: Option<Instant>,
 }
 
+/// How long a task waits for pages before it tries again unasked.
+const PAGE_RETRY: Duration = Duration::from_millis(10);
 /// Flows that may find the device full, in one poll, before the others wait for the next: it is
 /// full for them too.
 const MAX_BUSY: usize = 8;
@@ -324,8 +328,9 @@ impl<P: Page> Tcp<P> {
         }
         self.counters.out_rsts += self.replies.send(ip);
         self.transmit(now, ip);
-        if self.pages_freed {
+        if self.pages_freed || self.page_retry.is_some_and(|at| at <= now) {
             self.pages_freed = false;
+            self.page_retry = None;
             for waker in self.page_waiters.drain(..) {
                 waker.wake();
             }
@@ -366,7 +371,11 @@ impl<P: Page> Tcp<P> {
 
     /// When [`Tcp::poll`] must be called at the latest, if nothing happens before.
     pub fn deadline(&self) -> Option<Instant> {
-        let deadlines = [self.timers.next(), self.time_wait.deadline()];
+        let deadlines = [
+            self.timers.next(),
+            self.time_wait.deadline(),
+            self.page_retry,
+        ];
         deadlines.into_iter().flatten().min()
     }
 

@@ -472,6 +472,9 @@ impl<P: Page> Connection<P> {
             && bytes < usable / 3
             && pipe >= 4 * self.snd.mss
             && self.recovery.phase() == Phase::Open
+            // With a gap reported, more data draws more reports (RFC 3042).
+            && self.retransmits.sacked_bytes() == 0
+            && self.recovery.dup_acks() == 0
     }
 
     /// After an idle time the window says nothing about the path any more (RFC 5681 §4.1).

@@ -42,6 +42,11 @@ impl Recovery {
         self.phase
     }
 
+    /// Duplicate acknowledgments in a row, where SACK is not in use.
+    pub(super) fn dup_acks(&self) -> u32 {
+        self.dup_acks
+    }
+
     /// Whether the window may grow on acknowledgments: not in fast recovery.
     pub(super) fn may_grow(&self) -> bool {
         !matches!(self.phase, Phase::Recovery { .. })

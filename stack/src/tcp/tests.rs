@@ -1,17 +1,23 @@
 //! Two stacks over a simulated network, in virtual time.
 
+mod close;
+mod handshake;
+mod harness;
+mod hostile;
+mod loss;
+mod options;
+mod states;
 mod transfer;
+mod window;
 
 use crate::{
-    sim::{Host, Link, Network, NicConfig, SimDevice},
+    sim::{Host, Link, Network, NicConfig},
     socket::{TcpListener, TcpStream},
-    stack::Config,
     time::{Duration, Instant},
 };
 use alloc::{rc::Rc, vec, vec::Vec};
 use core::{
     cell::{Cell, RefCell},
-    future::Future,
     net::{Ipv4Addr, SocketAddr},
 };
 use embedded_io_async::{BufRead, Read, Write};

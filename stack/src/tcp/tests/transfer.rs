@@ -4,7 +4,7 @@ use super::*;
 
 /// Sends `len` bytes from the first host to the second, and as many back; returns the time it
 /// took.
-fn exchange(network: &mut Network, a: &Host, b: &Host, len: usize) -> Duration {
+pub(super) fn exchange(network: &mut Network, a: &Host, b: &Host, len: usize) -> Duration {
     let listener = TcpListener::bind(&b.net, server_addr(), 4).unwrap();
     let (got_b, count_b) = shared(0);
     let (got_a, count_a) = shared(0);

@@ -1,0 +1,322 @@
+//! One stack's TCP against hand-made segments.
+
+use super::super::{Chunk, ConnectionId, Info, ListenerId, Options, State, Tcp, testing::TestPage};
+use crate::{
+    device::{Completion, Owner, Page, Slice},
+    ip::{IpPacket, IpSender, Route, RxMeta, SendError},
+    time::{Duration, Instant},
+    wire::tcp::{Flags, Header, MAX_HEADER_BYTES, SackBlock, Timestamps},
+};
+use alloc::{vec, vec::Vec};
+use core::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    task::{Poll, Waker},
+};
+
+pub(super) const US: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+pub(super) const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
+pub(super) const OUR_PORT: u16 = 80;
+pub(super) const PEER_PORT: u16 = 40_000;
+/// The peer's initial sequence number: near the wrap.
+pub(super) const PEER_ISS: u32 = u32::MAX - 100;
+/// Payload of a full segment.
+pub(super) const MSS: u32 = 1460;
+
+/// A segment that the stack sent.
+#[derive(Clone, Debug)]
+pub(super) struct Out {
+    pub(super) header: Header,
+    pub(super) payload: Vec<u8>,
+    pub(super) segment_bytes: Option<u16>,
+    pub(super) owner: Owner,
+}
+
+/// The way out: records what is sent.
+#[derive(Debug)]
+pub(super) struct Wire {
+    pub(super) sent: Vec<Out>,
+    /// Packets the device still takes.
+    pub(super) room: usize,
+    pub(super) route: Result<Route, SendError>,
+}
+
+impl IpSender<TestPage> for Wire {
+    fn route(&self, _dst: IpAddr) -> Result<Route, SendError> {
+        self.route
+    }
+
+    fn send(&mut self, packet: &IpPacket<'_, TestPage>) -> Result<(), SendError> {
+        let route = self.route?;
+        if self.room == 0 {
+            return Err(SendError::Busy);
+        }
+        self.room -= 1;
+        let (header, header_bytes) = Header::parse(packet.transport).expect("a header");
+        let mut payload = packet.transport[header_bytes..].to_vec();
+        assert!(packet.payload.iter().all(|part| !part.is_empty()));
+        for part in packet.payload {
+            payload.extend_from_slice(part.bytes());
+        }
+        let ip_bytes = 20 + header_bytes + payload.len();
+        match packet.segment_bytes {
+            Some(_) => assert!(ip_bytes <= route.max_tso_bytes as usize),
+            None => assert!(ip_bytes <= usize::from(route.mtu_bytes), "{ip_bytes}"),
+        }
+        self.sent.push(Out {
+            header,
+            payload,
+            segment_bytes: packet.segment_bytes,
+            owner: packet.owner,
+        });
+        Ok(())
+    }
+}
+
+/// TCP, its peer, and the time.
+pub(super) struct Harness {
+    pub(super) tcp: Tcp<TestPage>,
+    pub(super) wire: Wire,
+    pub(super) now: Instant,
+    /// Whether the peer's segments carry timestamps.
+    pub(super) timestamps: bool,
+}
+
+impl Harness {
+    pub(super) fn new() -> Self {
+        let route = Route {
+            src: US,
+            mtu_bytes: 1500,
+            max_tso_bytes: 65_535,
+            max_slices: 17,
+        };
+        let mut tcp = Tcp::new([5; 16]);
+        tcp.config_mut().timestamps = false;
+        Self {
+            tcp,
+            wire: Wire {
+                sent: Vec::new(),
+                room: usize::MAX,
+                route: Ok(route),
+            },
+            now: Instant::from_micros(1_000_000),
+            timestamps: false,
+        }
+    }
+
+    pub(super) fn us(&self) -> SocketAddr {
+        SocketAddr::new(US, OUR_PORT)
+    }
+
+    pub(super) fn options(&self) -> Options {
+        Options::new(self.tcp.config())
+    }
+
+    pub(super) fn listen(&mut self, backlog: usize) -> ListenerId {
+        let options = self.options();
+        self.tcp.listen(self.us(), backlog, options).unwrap()
+    }
+
+    /// Hands in a segment from `port` and lets the stack answer.
+    pub(super) fn input_from(&mut self, port: u16, mut header: Header, payload: &[u8]) {
+        header.src_port = port;
+        header.dst_port = OUR_PORT;
+        let mut bytes = [0; MAX_HEADER_BYTES];
+        let len = header.emit(&mut bytes);
+        let mut page = TestPage::with_capacity(70_000);
+        page.append(&bytes[..len]);
+        page.append(payload);
+        // Slices hold at most 4 KiB.
+        let total = page.bytes().len();
+        let mut slices = heapless::Vec::new();
+        let mut at = 0;
+        while at < total {
+            let end = total.min(at + 4096);
+            let mut part = TestPage::new();
+            part.append(&page.bytes()[at..end]);
+            slices.push(Slice::whole(part)).expect("a slice");
+            at = end;
+        }
+        let segment_bytes = (payload.len() > MSS as usize).then_some(MSS as u16);
+        let meta = RxMeta {
+            src: PEER,
+            dst: US,
+            ecn: 0,
+            segment_bytes,
+        };
+        self.tcp.input(self.now, &meta, slices);
+        self.poll();
+    }
+
+    /// The same from the usual peer.
+    pub(super) fn input(&mut self, flags: Flags, seq: u32, ack: u32, payload: &[u8]) {
+        self.input_with(flags, seq, ack, payload, |_| {});
+    }
+
+    pub(super) fn input_with(
+        &mut self,
+        flags: Flags,
+        seq: u32,
+        ack: u32,
+        payload: &[u8],
+        change: impl FnOnce(&mut Header),
+    ) {
+        let mut header = Header {
+            flags,
+            seq,
+            ack,
+            window: 65_535,
+            ..Header::default()
+        };
+        if self.timestamps {
+            header.options.timestamps = Some(Timestamps {
+                value: (self.now.as_micros() / 1000) as u32,
+                echo: 0,
+            });
+        }
+        change(&mut header);
+        self.input_from(PEER_PORT, header, payload);
+    }
+
+    pub(super) fn poll(&mut self) {
+        self.tcp.poll(self.now, &mut self.wire);
+    }
+
+    /// Lets time pass; timers run when they are due.
+    pub(super) fn pass(&mut self, span: Duration) {
+        let end = self.now + span;
+        while let Some(at) = self.tcp.deadline()
+            && at <= end
+        {
+            self.now = at.max(self.now);
+            self.poll();
+        }
+        self.now = end;
+        self.poll();
+    }
+
+    /// What was sent since the last call.
+    pub(super) fn sent(&mut self) -> Vec<Out> {
+        core::mem::take(&mut self.wire.sent)
+    }
+
+    /// The one segment sent since the last call.
+    pub(super) fn one(&mut self) -> Out {
+        let mut sent = self.sent();
+        assert_eq!(sent.len(), 1, "{sent:#?}");
+        sent.remove(0)
+    }
+
+    /// Nothing was sent since the last call.
+    pub(super) fn silent(&mut self) {
+        let sent = self.sent();
+        assert!(sent.is_empty(), "{sent:#?}");
+    }
+
+    /// Begins a connection to the usual peer, from the usual port.
+    pub(super) fn connect(&mut self) -> ConnectionId {
+        let options = self.options();
+        let peer = SocketAddr::new(PEER, PEER_PORT);
+        let id = self
+            .tcp
+            .connect(self.now, self.us(), peer, options)
+            .unwrap();
+        self.poll();
+        id
+    }
+
+    /// A connection begun by us, established; returns it and our initial sequence number.
+    pub(super) fn established(&mut self) -> (ConnectionId, u32) {
+        self.established_with(|_| {})
+    }
+
+    pub(super) fn established_with(
+        &mut self,
+        change: impl FnOnce(&mut Header),
+    ) -> (ConnectionId, u32) {
+        let id = self.connect();
+        let iss = self.one().header.seq;
+        self.input_with(
+            Flags::SYN | Flags::ACK,
+            PEER_ISS,
+            iss.wrapping_add(1),
+            &[],
+            |header| {
+                header.options.mss = Some(MSS as u16);
+                header.options.sack_permitted = true;
+                change(header);
+            },
+        );
+        let ack = self.one();
+        assert_eq!(ack.header.flags, Flags::ACK);
+        assert_eq!(self.state(id), State::Established);
+        (id, iss)
+    }
+
+    pub(super) fn info(&self, id: ConnectionId) -> Info {
+        self.tcp.info(id).expect("a connection")
+    }
+
+    pub(super) fn state(&self, id: ConnectionId) -> State {
+        self.tcp.info(id).map_or(State::Closed, |info| info.state)
+    }
+
+    /// Writes as much of `data` as is taken.
+    pub(super) fn write(&mut self, id: ConnectionId, data: &[u8]) -> usize {
+        let alloc = &mut || Some(TestPage::new());
+        let written = self.tcp.poll_write(id, Waker::noop(), data, alloc);
+        self.poll();
+        match written {
+            Poll::Ready(Ok(len)) => len,
+            Poll::Ready(Err(error)) => panic!("{error}"),
+            Poll::Pending => 0,
+        }
+    }
+
+    /// Reads what there is.
+    pub(super) fn read(&mut self, id: ConnectionId) -> Vec<u8> {
+        let mut data = vec![0; 1 << 20];
+        let len = match self.tcp.poll_read(id, Waker::noop(), &mut data) {
+            Poll::Ready(Ok(len)) => len,
+            Poll::Ready(Err(error)) => panic!("{error}"),
+            Poll::Pending => 0,
+        };
+        data.truncate(len);
+        self.poll();
+        data
+    }
+
+    /// Takes one chunk of what there is by reference.
+    pub(super) fn chunk(&mut self, id: ConnectionId) -> Option<Chunk<TestPage>> {
+        match self.tcp.poll_chunk(id, Waker::noop()) {
+            Poll::Ready(Ok(chunk)) => chunk,
+            _ => None,
+        }
+    }
+
+    pub(super) fn shutdown(&mut self, id: ConnectionId) {
+        self.tcp.shutdown(id);
+        self.poll();
+    }
+
+    pub(super) fn complete(&mut self, out: &Out) {
+        self.tcp.completed(Completion {
+            owner: out.owner,
+            bytes: out.payload.len() as u32,
+            held: Duration::ZERO,
+        });
+    }
+}
+
+/// A number `offset` after the peer's SYN.
+pub(super) fn peer(offset: u32) -> u32 {
+    PEER_ISS.wrapping_add(1).wrapping_add(offset)
+}
+
+/// A SACK block of our data.
+pub(super) fn sack(iss: u32, start: u32, end: u32) -> SackBlock {
+    let base = iss.wrapping_add(1);
+    SackBlock {
+        left: base.wrapping_add(start),
+        right: base.wrapping_add(end),
+    }
+}
