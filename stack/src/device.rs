@@ -308,7 +308,8 @@ pub trait Device {
     /// Whether frames can flow.
     fn link_up(&self) -> bool;
 
-    /// A fresh page to write payload into; none when the pool is spent.
+    /// A fresh page to write payload into; none when the pool is spent but for what receiving
+    /// needs: a full send buffer must not shut out the acknowledgments that empty it.
     fn alloc_page(&mut self) -> Option<Self::Page>;
 
     /// The next received frame, if any.

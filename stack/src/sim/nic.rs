@@ -258,8 +258,12 @@ impl Device for SimDevice {
         self.0.borrow().link_up
     }
 
+    /// A quarter of the pages is kept for receiving: a full send buffer must not shut out the
+    /// acknowledgments that empty it.
     fn alloc_page(&mut self) -> Option<SimPage> {
-        self.0.borrow().pool.alloc()
+        let nic = self.0.borrow();
+        let share = nic.config.pages - nic.config.pages / 4;
+        (nic.pool.live() < share).then(|| nic.pool.alloc())?
     }
 
     fn receive(&mut self, _now: Instant) -> Option<RxFrame<SimPage>> {

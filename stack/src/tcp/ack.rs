@@ -62,7 +62,8 @@ impl<P: Page> Connection<P> {
                     .on_dup_ack(&mut self.retransmits, ack, self.snd.mss);
             }
         }
-        if delivered_bytes > 0 && self.recovery.may_grow() && self.usage.may_grow(&self.window) {
+        // Reports of gaps do not widen the window, only their filling does (RFC 5681 §3.1).
+        if advanced && self.recovery.may_grow() && self.usage.may_grow(&self.window) {
             let sample = AckSample {
                 acked_bytes: delivered_bytes,
             };
@@ -92,10 +93,13 @@ impl<P: Page> Connection<P> {
         self.stats.bytes_acked += released as u64;
         self.snd.una = ack;
         self.snd.small_end = self.snd.small_end.filter(|end| end.after(ack));
-        // Karn's rule: what was sent twice measures nothing, but an echoed timestamp does.
-        let rtt = delivered
-            .rtt
-            .or_else(|| self.rtt_from_timestamp(ctx.now, header));
+        // Karn's rule: what was sent twice measures nothing, and what arrived behind it may have
+        // waited for it; but an echoed timestamp tells when the answered segment was sent.
+        let rtt = if delivered.retransmitted {
+            self.rtt_from_timestamp(ctx.now, header)
+        } else {
+            delivered.rtt
+        };
         self.rtt.reset_backoff();
         self.timeouts = 0;
         self.stalled_since = ctx.now;

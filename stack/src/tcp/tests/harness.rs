@@ -183,6 +183,7 @@ impl Harness {
 
     /// Lets time pass; timers run when they are due.
     pub(super) fn pass(&mut self, span: Duration) {
+        self.poll();
         let end = self.now + span;
         while let Some(at) = self.tcp.deadline()
             && at <= end

@@ -223,7 +223,11 @@ fn trace(
     delay: u64,
 ) -> impl FnMut(Instant, &mut Frame) -> Fate {
     let mut state = seed | 1;
-    move |_, _| {
+    move |_, frame| {
+        if frame.bytes.get(23) != Some(&6) {
+            // Three lost ARP requests would be an unreachable peer.
+            return Fate::Deliver;
+        }
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
