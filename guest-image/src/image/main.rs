@@ -13,6 +13,7 @@ mod heap;
 mod idle;
 mod interrupts;
 mod ioapic;
+mod memcpy;
 mod nic;
 mod paging;
 mod panic;

@@ -38,6 +38,7 @@ pub(crate) fn run(options: &Options, xen: Option<&xen::Guest>, pool: PagePool) -
     if let Some(net) = &net {
         spawner.spawn(iperf3::run(net.clone(), timers.clone()));
     }
+    let mut announced = false;
     let mut shell = Shell::new();
     console::enable_input();
     // The console takes everything it is given.
@@ -59,6 +60,11 @@ pub(crate) fn run(options: &Options, xen: Option<&xen::Guest>, pool: PagePool) -
         let polled = net.as_ref().map(|net| net.poll(now));
         timers.advance(now);
         more |= executor.run();
+        if let Some(net) = &net
+            && !announced
+        {
+            announced = announce(net);
+        }
         more |= net.as_ref().is_some_and(Net::poll_wanted);
         if more || polled.is_some_and(|polled| polled.more) {
             continue;
@@ -75,6 +81,15 @@ pub(crate) fn run(options: &Options, xen: Option<&xen::Guest>, pool: PagePool) -
                     .is_some_and(|net| net.with(|stack| stack.device_mut().arm()))
         });
     }
+}
+
+/// Says that the servers can be reached, once that is so.
+fn announce(net: &Net<Nic>) -> bool {
+    let (up, address) = net.with(|stack| (stack.device().link_up(), stack.address()));
+    if up {
+        log::info!("paceline ready: {address}, iperf3 on port {}", iperf3::PORT);
+    }
+    up
 }
 
 /// When the NIC itself wants to be polled.
