@@ -169,7 +169,15 @@ impl<D: Device> Stack<D> {
 
     /// All counters of the stack, under the names that `nstat` shows.
     pub fn nstat(&self) -> impl Iterator<Item = (&'static str, u64)> + use<D> {
-        self.counters.iter().chain(self.tcp.counters().iter())
+        // TCP does not see segments with a wrong checksum; Linux counts them as errors too.
+        let unseen = self.counters.tcp_in_csum_errors;
+        let tcp = self.tcp.counters().iter();
+        self.counters
+            .iter()
+            .chain(tcp.map(move |(name, value)| match name {
+                "TcpInErrs" | "TcpInSegs" => (name, value + unseen),
+                _ => (name, value),
+            }))
     }
 
     /// UDP.
@@ -231,10 +239,10 @@ impl<D: Device> Stack<D> {
     /// Takes in frames up to the budget; returns how many.
     fn receive(&mut self) -> usize {
         for received in 0..RX_BUDGET {
-            let Some(frame) = self.device.receive(self.now) else {
+            let Some(mut frame) = self.device.receive(self.now) else {
                 return received;
             };
-            self.frame(frame);
+            self.frame(&mut frame);
         }
         RX_BUDGET
     }

@@ -11,7 +11,7 @@ use crate::{
         icmpv4, ipv4, tcp, udp,
     },
 };
-use core::net::IpAddr;
+use core::{mem, net::IpAddr};
 
 /// A received IP packet, past its header.
 #[derive(Debug)]
@@ -57,9 +57,11 @@ impl Packet<'_> {
 
 impl<D: Device> Stack<D> {
     /// Takes in a frame.
-    pub(super) fn frame(&mut self, frame: RxFrame<D::Page>) {
-        let RxFrame {
-            mut slices,
+    ///
+    /// The list of slices is passed on by reference: it is too large to be moved at every layer.
+    pub(super) fn frame(&mut self, frame: &mut RxFrame<D::Page>) {
+        let &mut RxFrame {
+            ref mut slices,
             checksum,
             segment_bytes,
         } = frame;
@@ -137,7 +139,7 @@ impl<D: Device> Stack<D> {
 
     fn ipv4(
         &mut self,
-        mut slices: RxSlices<D::Page>,
+        slices: &mut RxSlices<D::Page>,
         broadcast: bool,
         checksum: RxChecksum,
         segment_bytes: Option<u16>,
@@ -155,7 +157,7 @@ impl<D: Device> Stack<D> {
         first.advance(header_bytes);
         let payload_bytes = usize::from(header.total_bytes) - header_bytes;
         // What is longer was padded by Ethernet.
-        if !cut(&mut slices, payload_bytes) {
+        if !cut(slices, payload_bytes) {
             self.counters.ip_ext_in_truncated_pkts += 1;
             return;
         }
@@ -178,12 +180,12 @@ impl<D: Device> Stack<D> {
             segment_bytes,
         };
         if header.is_fragment() {
-            self.fragment(&packet, slices);
+            self.fragment(&packet, mem::take(slices));
             return;
         }
         match header.protocol {
             tcp::PROTOCOL => self.tcp_input(&packet, slices),
-            _ => self.deliver(&packet, &slices),
+            _ => self.deliver(&packet, slices),
         }
     }
 
@@ -205,7 +207,7 @@ impl<D: Device> Stack<D> {
                 if header.protocol != tcp::PROTOCOL {
                     self.deliver(&packet, &slices);
                 } else if slices.len() <= crate::device::MAX_RX_SLICES {
-                    self.tcp_input(&packet, slices.into_iter().collect());
+                    self.tcp_input(&packet, &mut slices.into_iter().collect());
                 } else {
                     self.counters.ip_in_discards += 1;
                 }
@@ -215,13 +217,13 @@ impl<D: Device> Stack<D> {
         }
     }
 
-    fn tcp_input(&mut self, packet: &Packet<'_>, slices: RxSlices<D::Page>) {
+    fn tcp_input(&mut self, packet: &Packet<'_>, slices: &mut RxSlices<D::Page>) {
         if packet.broadcast {
             // RFC 9293 §3.9.2.3: TCP is between two hosts.
             self.counters.ip_in_discards += 1;
-        } else if packet.checksum_is_good(&slices, slices.iter().map(Slice::len).sum()) {
+        } else if packet.checksum_is_good(slices, slices.iter().map(Slice::len).sum()) {
             self.counters.ip_in_delivers += 1;
-            self.tcp.input(self.now, &packet.meta(), slices);
+            self.tcp.input(self.now, &packet.meta(), mem::take(slices));
         } else {
             self.counters.tcp_in_csum_errors += 1;
         }

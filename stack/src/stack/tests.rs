@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::{
-    device::Page,
-    ip::arp::Request,
+    device::{Page, SliceRef},
+    ip::{IpPacket, IpSender, SendError, arp::Request},
     sim::{Frame, NicConfig, SimDevice, SimNic, SimPage},
-    wire::{arp::Operation, checksum::checksum, ethernet, icmpv4, ipv4},
+    wire::{arp::Operation, checksum::checksum, ethernet, icmpv4, ipv4, tcp},
 };
 use alloc::{vec, vec::Vec};
 use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
@@ -562,6 +562,89 @@ fn damaged_messages_are_dropped_and_counted() {
     let short = &ping(b"data")[..43];
     assert!(bench.exchange(short).is_empty());
     assert_eq!(bench.counters().ip_ext_in_truncated_pkts, 1);
+}
+
+/// gvisor#9816: the limit of segmentation counts every header; a packet of just that size goes, one
+/// byte more is refused rather than lost.
+#[test]
+fn gvisor_9816_the_largest_segment_counts_all_headers() {
+    for max_tso_bytes in [65_535, 32_768, 65_549, 200_000] {
+        let mut bench = Bench::acquainted(NicConfig {
+            max_tso_bytes,
+            ..NicConfig::default()
+        });
+        let pages: Vec<SimPage> = (0..17)
+            .map(|_| {
+                let mut page = bench.stack.device_mut().alloc_page().unwrap();
+                page.append(&[7; 4096]);
+                page
+            })
+            .collect();
+        let mut transport = [0; tcp::MAX_HEADER_BYTES];
+        let header_bytes = tcp::Header::default().emit(&mut transport);
+        let route = bench.stack.output().route(PEER.into()).unwrap();
+        assert_eq!(route.max_tso_bytes, (max_tso_bytes - 14).min(65_535));
+        for (excess, expected) in [(0, Ok(())), (1, Err(SendError::Unsendable))] {
+            let mut rest = route.max_tso_bytes as usize - 20 - header_bytes + excess;
+            let mut payload = Vec::new();
+            for page in &pages {
+                let slice = SliceRef::new(page, 0..rest.min(4096));
+                rest -= slice.len();
+                payload.extend((!slice.is_empty()).then_some(slice));
+            }
+            let packet = IpPacket {
+                src: OURS.into(),
+                dst: PEER.into(),
+                protocol: tcp::PROTOCOL,
+                traffic_class: 0,
+                transport: &transport[..header_bytes],
+                payload: &payload,
+                segment_bytes: Some(1448),
+                owner: crate::device::Owner::NONE,
+            };
+            assert_eq!(bench.stack.output().send(&packet), expected);
+        }
+        drop(pages);
+        let frames = bench.poll();
+        let sent: usize = frames.iter().map(|frame| frame.len() - 54).sum();
+        assert_eq!(sent, route.max_tso_bytes as usize - 40);
+        assert_eq!(bench.nic.pages_in_use(), 0);
+    }
+}
+
+#[test]
+fn packets_that_break_a_limit_are_refused() {
+    let mut bench = Bench::acquainted(NicConfig {
+        max_tso_bytes: 0,
+        ..NicConfig::default()
+    });
+    let mut page = bench.stack.device_mut().alloc_page().unwrap();
+    page.append(&[7; 4096]);
+    let mut send = |dst: [u8; 4], transport: &[u8], bytes, segment_bytes| {
+        let payload = [SliceRef::new(&page, 0..bytes)];
+        bench.stack.output().send(&IpPacket {
+            src: OURS.into(),
+            dst: Ipv4Addr::from(dst).into(),
+            protocol: tcp::PROTOCOL,
+            traffic_class: 0,
+            transport,
+            payload: &payload,
+            segment_bytes,
+            owner: crate::device::Owner::NONE,
+        })
+    };
+    let peer = PEER.octets();
+    assert_eq!(send(peer, &[0; 20], 1460, None), Ok(()));
+    let unsendable = Err(SendError::Unsendable);
+    assert_eq!(send(peer, &[0; 20], 1461, None), unsendable);
+    assert_eq!(send(peer, &[0; 20], 4000, Some(1460)), unsendable);
+    assert_eq!(send(peer, &[0; 20], 4000, Some(0)), unsendable);
+    assert_eq!(send(peer, &[0; 95], 100, None), unsendable);
+    // A checksum field beyond the header.
+    assert_eq!(send(peer, &[0; 10], 100, None), unsendable);
+    for nowhere in [[192, 0, 2, 255], [224, 0, 0, 1], [127, 0, 0, 1], [0; 4]] {
+        assert_eq!(send(nowhere, &[0; 20], 100, None), Err(SendError::NoRoute));
+    }
 }
 
 /// mirage-net-xen#122: when the device vouches for a checksum, the field is not even looked at.
