@@ -267,6 +267,23 @@ fn a_transaction_dropped_at_any_point_is_aborted() {
     }
 }
 
+#[test]
+fn a_commit_that_cannot_be_sent_aborts() {
+    let f = Fixture::new();
+    let mut replies = Vec::new();
+    let result = f.run(f.client.transaction(async |t| {
+        t.write("a", 1).await?;
+        f.store.hang(true);
+        replies.extend((0..64).map(|_| f.client.read("domid")));
+        Ok(())
+    }));
+    assert_eq!(result, Err(Error::TooManyRequests));
+    f.store.hang(false);
+    f.settle();
+    assert_eq!(f.store.open_transactions(), 0);
+    assert_eq!(f.store.read("a"), None);
+}
+
 // Watches.
 
 #[test]

@@ -36,9 +36,13 @@ impl Transaction {
     pub(super) async fn commit(mut self) -> Result<(), Error> {
         self.open = false;
         let end = [Part::Str("T\0")];
-        self.requests
+        let result = self
+            .requests
             .request(Kind::TransactionEnd, &end, to_unit)
-            .await
+            .await;
+        // It was not sent, so the transaction is still to be ended.
+        self.open = result == Err(Error::TooManyRequests);
+        result
     }
 }
 
