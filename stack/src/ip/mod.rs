@@ -162,6 +162,10 @@ pub enum IcmpErrorKind {
     Unreachable,
 }
 
+/// Least time between two announcements against another claimant (RFC 5227 §1.1,
+/// `DEFEND_INTERVAL`).
+const DEFEND_INTERVAL_SECS: u32 = 10;
+
 /// State of the network layer.
 #[derive(Debug)]
 pub(crate) struct Ip<P> {
@@ -187,7 +191,7 @@ impl<P: Page> Ip<P> {
             reassembly: Reassembly::new(),
             outbox: Outbox::new(),
             icmp_errors: RateLimit::new(1000, 50),
-            defences: RateLimit::new(1, 1),
+            defences: RateLimit::every_secs(DEFEND_INTERVAL_SECS),
             secret,
             datagrams: 0,
         }

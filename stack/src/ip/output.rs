@@ -17,7 +17,7 @@ use crate::{
         arp,
         checksum::Checksum,
         ethernet::{self, Mac},
-        ipv4, tcp, udp,
+        icmpv4, ipv4, tcp, udp,
     },
 };
 use alloc::vec::Vec;
@@ -321,7 +321,8 @@ impl<D: Device> Output<'_, D> {
             traffic_class: 0,
             total_bytes: 0,
             id: 0,
-            dont_fragment: false,
+            // Path MTU discovery (RFC 1191 §3), where an answer to it finds a socket.
+            dont_fragment: !fragments && protocol != icmpv4::PROTOCOL,
             more_fragments: false,
             fragment_offset_bytes: 0,
             ttl: TTL,
@@ -329,11 +330,15 @@ impl<D: Device> Output<'_, D> {
             src,
             dst,
         };
+        if !header.dont_fragment {
+            // What may be fragmented, here or on the way, needs an identification of its own
+            // (RFC 6864 §4.3).
+            header.id = self.ip.next_id(dst);
+        }
         if fragments {
             if self.ip.outbox.room() < message_bytes / part_bytes + 1 {
                 return Err(SendError::Busy);
             }
-            header.id = self.ip.next_id(dst);
             // No device sums over several packets.
             if let Some(offset) = checksum.take() {
                 let mut sum = pseudo_header(&header, message_bytes);

@@ -22,6 +22,15 @@ impl RateLimit {
         }
     }
 
+    /// Allows one event in `secs` seconds.
+    pub(crate) const fn every_secs(secs: u32) -> Self {
+        Self {
+            burst: 1,
+            interval_us: secs as u64 * 1_000_000,
+            full_at_us: 0,
+        }
+    }
+
     /// Whether one more event may happen; if so, it is counted.
     pub(crate) fn allow(&mut self, now: Instant) -> bool {
         let now_us = now.as_micros();

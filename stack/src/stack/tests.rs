@@ -316,6 +316,10 @@ fn defends_its_address_at_a_bounded_rate() {
     assert_eq!(frames.len(), 1);
     assert_eq!(parse_arp(&frames[0]).sender, OURS);
     assert_eq!(bench.counters().arp_conflicts, 100);
+    bench.advance(Duration::from_secs(9));
+    assert!(bench.exchange(&request(OURS, PEER)).is_empty());
+    bench.advance(Duration::from_secs(1));
+    assert_eq!(bench.exchange(&request(OURS, PEER)).len(), 1);
 }
 
 #[test]
@@ -680,6 +684,8 @@ fn a_smaller_path_mtu_is_learned_if_the_datagram_was_ours() {
     };
     let original = send(&mut bench, 5000);
     assert_eq!(original.len(), 1);
+    let header = |frame: &[u8]| ipv4::Header::parse(&frame[14..]).unwrap().0;
+    assert!(header(&original[0]).dont_fragment);
     // Quoted with a port that nobody has: forged.
     let foreign = send(&mut bench, 5001);
     bench.exchange(&too_big(&foreign[0], 600));
@@ -689,6 +695,11 @@ fn a_smaller_path_mtu_is_learned_if_the_datagram_was_ours() {
     assert_eq!(frames.len(), 3);
     assert!(frames.iter().all(|frame| frame.len() <= 614));
     assert_eq!(&reassemble(&frames)[8..], bytes(1400));
+    // Fragments share an identification that differs from the next datagram's.
+    let next = send(&mut bench, 5000);
+    assert!(frames.iter().all(|f| !header(f).dont_fragment));
+    assert!(frames.iter().all(|f| header(f).id == header(&frames[0]).id));
+    assert_ne!(header(&next[0]).id, header(&frames[0]).id);
     // A silent router's MTU is guessed; absurd ones are bounded (RFC 5927 §7.2).
     bench.exchange(&too_big(&original[0], 1));
     assert!(
