@@ -67,7 +67,7 @@ impl<P: Page> Connection<P> {
             let sample = AckSample {
                 acked_bytes: delivered_bytes,
             };
-            self.algorithm.on_ack(&mut self.window, &sample);
+            self.algorithm.on_ack(&mut self.window, sample);
         }
         self.detect_losses(ctx);
         debug_assert!(

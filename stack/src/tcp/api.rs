@@ -329,11 +329,10 @@ impl<P: Page> Tcp<P> {
             return Poll::Ready(Err(WriteError::Closed));
         }
         match connection.state {
-            State::SynSent | State::SynReceived => {}
             State::Established | State::CloseWait if connection.send_room() > 0 => {
                 return Poll::Ready(Ok(connection));
             }
-            State::Established | State::CloseWait => {}
+            State::SynSent | State::SynReceived | State::Established | State::CloseWait => {}
             _ => return Poll::Ready(Err(WriteError::Closed)),
         }
         wait(&mut connection.wakers.write, waker);
@@ -399,12 +398,11 @@ impl<P: Page> Tcp<P> {
             Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
             Poll::Pending => return Poll::Pending,
         }
-        match alloc() {
-            Some(page) => Poll::Ready(Ok(page)),
-            None => {
-                self.wait_for_pages(waker);
-                Poll::Pending
-            }
+        if let Some(page) = alloc() {
+            Poll::Ready(Ok(page))
+        } else {
+            self.wait_for_pages(waker);
+            Poll::Pending
         }
     }
 

@@ -56,13 +56,13 @@ impl Default for Config {
             timestamps: true,
             window_scaling: true,
             rto_min: Duration::from_millis(200),
-            rto_max: Duration::from_secs(120),
+            rto_max: Duration::from_mins(2),
             delayed_ack: Duration::from_millis(40),
             syn_retries: 6,
             synack_retries: 5,
             retries2: 15,
-            fin_timeout: Duration::from_secs(60),
-            time_wait: Duration::from_secs(60),
+            fin_timeout: Duration::from_mins(1),
+            time_wait: Duration::from_mins(1),
             max_tw_buckets: 4096,
             max_connections: 16_384,
             keepalive: Keepalive::default(),
@@ -84,7 +84,7 @@ pub struct Keepalive {
 impl Default for Keepalive {
     fn default() -> Self {
         Self {
-            time: Duration::from_secs(7200),
+            time: Duration::from_hours(2),
             interval: Duration::from_secs(75),
             probes: 9,
         }

@@ -68,7 +68,7 @@ pub(super) struct AckSample {
 pub(super) trait CongestionControl {
     /// Invoked when data is acknowledged while nothing is lost, or while recovering from a
     /// timeout, and the window was what limited the sender.
-    fn on_ack(&mut self, window: &mut CongestionWindow, ack: &AckSample);
+    fn on_ack(&mut self, window: &mut CongestionWindow, ack: AckSample);
 
     /// Invoked once per loss event: returns the new slow start threshold in bytes.
     fn ssthresh_after_loss(&mut self, window: &CongestionWindow, in_flight_bytes: u32) -> u32;
@@ -88,7 +88,7 @@ pub(super) enum Algorithm {
 }
 
 impl CongestionControl for Algorithm {
-    fn on_ack(&mut self, window: &mut CongestionWindow, ack: &AckSample) {
+    fn on_ack(&mut self, window: &mut CongestionWindow, ack: AckSample) {
         match self {
             Self::Reno(reno) => reno.on_ack(window, ack),
         }

@@ -11,7 +11,7 @@ pub(super) struct DeviceShare {
 
 impl DeviceShare {
     /// Payload bytes given to the device that it is not done with.
-    pub(super) fn in_device_bytes(&self) -> u32 {
+    pub(super) fn in_device_bytes(self) -> u32 {
         self.in_device_bytes
     }
 
@@ -27,7 +27,7 @@ impl DeviceShare {
 
     /// Whether new data may be given to the device. With nothing there it always may: no
     /// completion would come to try again.
-    pub(super) fn may_transmit(&self) -> bool {
+    pub(super) fn may_transmit(self) -> bool {
         self.in_device_bytes == 0 || self.in_device_bytes < LIMIT_BYTES
     }
 }

@@ -20,7 +20,7 @@ const MIN_PEER_MSS: u16 = 48;
 /// slow start is not held up.
 pub(super) const QUICK_ACKS: u8 = 16;
 /// How long TS.Recent counts (RFC 7323 §5.5).
-const TIMESTAMP_LIFE: Duration = Duration::from_secs(24 * 24 * 3600);
+const TIMESTAMP_LIFE: Duration = Duration::from_hours(576);
 
 /// What is to be done beyond the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -30,7 +30,7 @@ pub(super) struct Sent {
     pub(super) seq: SeqNum,
     pub(super) end: SeqNum,
     /// When it was last handed to the device.
-    pub(super) sent_at: Instant,
+    pub(super) time: Instant,
     pub(super) flags: SentFlags,
 }
 
@@ -61,7 +61,7 @@ impl Delivered {
         if sent.has(SentFlags::EVER_RETRANSMITTED) {
             self.retransmitted = true;
         } else {
-            let rtt = now.since(sent.sent_at);
+            let rtt = now.since(sent.time);
             self.rtt = Some(self.rtt.map_or(rtt, |longest| longest.max(rtt)));
         }
     }
@@ -125,7 +125,7 @@ impl RetransmitQueue {
         self.entries.push_back(Sent {
             seq,
             end: seq + len,
-            sent_at: now,
+            time: now,
             flags: SentFlags::empty(),
         });
     }
@@ -326,7 +326,7 @@ impl RetransmitQueue {
                 self.split(at, range.end);
             }
             let sent_again = SentFlags::RETRANSMITTED | SentFlags::EVER_RETRANSMITTED;
-            self.entries[at].sent_at = now;
+            self.entries[at].time = now;
             self.set_flags(at, sent.flags | sent_again);
             at += 1;
         }

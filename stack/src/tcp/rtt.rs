@@ -11,7 +11,7 @@ const MAX_BACKOFF: u8 = 16;
 /// A sample longer than this is the clock's fault, not the network's.
 const MAX_SAMPLE_US: u32 = 1 << 28;
 /// How long a minimum counts before a later sample may replace it, as long as Linux keeps it.
-const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
+const MIN_RTT_WINDOW: Duration = Duration::from_mins(5);
 
 /// The estimator of one connection.
 #[derive(Clone, Debug)]

@@ -11,7 +11,7 @@ pub(in super::super) struct Reno {
 }
 
 impl CongestionControl for Reno {
-    fn on_ack(&mut self, window: &mut CongestionWindow, ack: &AckSample) {
+    fn on_ack(&mut self, window: &mut CongestionWindow, ack: AckSample) {
         let mut acked = ack.acked_bytes;
         if window.is_slow_start() {
             // RFC 3465 §2.3 would stop at L = 2 segments per acknowledgment; but a receiver that

@@ -18,7 +18,7 @@ fn slow_start_doubles_per_round_whatever_the_number_of_acks() {
         let mut window = CongestionWindow::new(MSS);
         let mut reno = Reno::default();
         for _ in 0..acks {
-            reno.on_ack(&mut window, &ack(10 * MSS / acks));
+            reno.on_ack(&mut window, ack(10 * MSS / acks));
         }
         assert_eq!(window.cwnd, 20 * MSS);
     }
@@ -32,7 +32,7 @@ fn avoidance_adds_one_segment_per_round() {
     for round in 10..30 {
         assert_eq!(window.cwnd, round * MSS);
         for _ in 0..round {
-            reno.on_ack(&mut window, &ack(MSS));
+            reno.on_ack(&mut window, ack(MSS));
         }
     }
 }
@@ -41,7 +41,7 @@ fn avoidance_adds_one_segment_per_round() {
 fn the_ack_that_ends_slow_start_counts_for_both() {
     let mut window = CongestionWindow::new(MSS);
     window.ssthresh = 11 * MSS;
-    Reno::default().on_ack(&mut window, &ack(12 * MSS));
+    Reno::default().on_ack(&mut window, ack(12 * MSS));
     assert_eq!(window.cwnd, 12 * MSS);
 }
 
@@ -59,7 +59,7 @@ fn growth_never_overflows() {
     let mut window = CongestionWindow::new(u32::from(u16::MAX));
     let mut reno = Reno::default();
     for _ in 0..10 {
-        reno.on_ack(&mut window, &ack(u32::MAX));
+        reno.on_ack(&mut window, ack(u32::MAX));
     }
     assert_eq!(window.cwnd, MAX_WINDOW_BYTES);
 }

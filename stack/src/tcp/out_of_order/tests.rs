@@ -127,18 +127,15 @@ proptest! {
         // The gaps are filled; everything comes out once.
         let mut offset = 0u32;
         while (offset as usize) < held.len() {
-            match queue.pop_in_order(origin + offset) {
-                Some(slice) => {
-                    for &byte in slice.bytes() {
-                        prop_assert!(held[offset as usize]);
-                        prop_assert_eq!(byte, content(offset));
-                        offset += 1;
-                    }
-                }
-                None => {
-                    prop_assert!(!held[offset as usize]);
+            if let Some(slice) = queue.pop_in_order(origin + offset) {
+                for &byte in slice.bytes() {
+                    prop_assert!(held[offset as usize]);
+                    prop_assert_eq!(byte, content(offset));
                     offset += 1;
                 }
+            } else {
+                prop_assert!(!held[offset as usize]);
+                offset += 1;
             }
         }
         prop_assert_eq!(queue.truesize(), 0);

@@ -37,7 +37,7 @@ fn half_close_both_ways() {
     assert_eq!(got.get(), 1_000_000);
     assert_eq!(a.net.with(|stack| stack.tcp().count()), (0, 0));
     assert_eq!(b.net.with(|stack| stack.tcp().count()), (0, 1), "TIME-WAIT");
-    network.run_for(Duration::from_secs(60));
+    network.run_for(Duration::from_mins(1));
     assert_eq!(b.net.with(|stack| stack.tcp().count()), (0, 0));
     assert_eq!((a.nic.pages_in_use(), b.nic.pages_in_use()), (0, 0));
 }
@@ -97,7 +97,7 @@ fn fin_wait_2_lasts_while_somebody_reads() {
     h.shutdown(id);
     h.sent();
     h.input(Flags::ACK, peer(0), iss.wrapping_add(2), &[]);
-    h.pass(Duration::from_secs(3600));
+    h.pass(Duration::from_hours(1));
     h.input(Flags::ACK, peer(0), iss.wrapping_add(2), b"late");
     assert_eq!(h.read(id), b"late");
     assert_eq!(h.state(id), State::FinWait2);
@@ -208,14 +208,14 @@ fn unikraft_736_a_hundred_thousand_short_connections() {
             }
         }
     });
-    assert!(network.run_tasks(Duration::from_secs(3600)));
+    assert!(network.run_tasks(Duration::from_hours(1)));
     network.run_for(Duration::from_secs(1));
     for host in [&a, &b] {
         let (open, waiting) = host.net.with(|stack| stack.tcp().count());
         assert_eq!(open, 0);
         assert!(waiting <= 4096);
     }
-    network.run_for(Duration::from_secs(120));
+    network.run_for(Duration::from_mins(2));
     assert_eq!((a.nic.pages_in_use(), b.nic.pages_in_use()), (0, 0));
 }
 

@@ -121,7 +121,7 @@ fn syn_is_sent_again_and_then_given_up() {
     let mut h = Harness::new();
     let id = h.connect();
     let first = h.one().header;
-    h.pass(Duration::from_secs(300));
+    h.pass(Duration::from_mins(5));
     let again = h.sent();
     assert_eq!(again.len(), 6, "tcp_syn_retries");
     assert!(again.iter().all(|out| out.header.seq == first.seq));
@@ -145,7 +145,7 @@ fn names_are_checked() {
     let mut h = Harness::new();
     h.listen(1);
     let options = h.options();
-    let in_use = h.tcp.listen(h.us(), 1, options.clone());
+    let in_use = h.tcp.listen(Harness::us(), 1, options.clone());
     assert!(matches!(in_use, Err(ListenError::AddressInUse(_))));
     let zero = SocketAddr::new(harness::US, 0);
     assert!(matches!(
@@ -163,9 +163,12 @@ fn names_are_checked() {
         assert_eq!(result, Err(ConnectError::InvalidAddress(remote)));
     }
     h.connect();
-    let again = h
-        .tcp
-        .connect(h.now, h.us(), SocketAddr::new(PEER, PEER_PORT), options);
+    let again = h.tcp.connect(
+        h.now,
+        Harness::us(),
+        SocketAddr::new(PEER, PEER_PORT),
+        options,
+    );
     assert_eq!(again, Err(ConnectError::AddressInUse));
 }
 
@@ -241,7 +244,7 @@ fn smoltcp_1118_a_thousand_connects_at_once() {
             answer.set(answer.get() + 1);
         });
     }
-    assert!(network.run_tasks(Duration::from_secs(60)));
+    assert!(network.run_tasks(Duration::from_mins(1)));
     assert_eq!((served.get(), answered.get()), (1000, 1000));
     let counters = b.net.with(|stack| stack.tcp().counters().clone());
     assert_eq!(counters.out_rsts, 0);

@@ -103,7 +103,7 @@ impl Harness {
         }
     }
 
-    pub(super) fn us(&self) -> SocketAddr {
+    pub(super) fn us() -> SocketAddr {
         SocketAddr::new(US, OUR_PORT)
     }
 
@@ -113,7 +113,7 @@ impl Harness {
 
     pub(super) fn listen(&mut self, backlog: usize) -> ListenerId {
         let options = self.options();
-        self.tcp.listen(self.us(), backlog, options).unwrap()
+        self.tcp.listen(Self::us(), backlog, options).unwrap()
     }
 
     /// Hands in a segment from `port` and lets the stack answer.
@@ -219,7 +219,7 @@ impl Harness {
         let peer = SocketAddr::new(PEER, PEER_PORT);
         let id = self
             .tcp
-            .connect(self.now, self.us(), peer, options)
+            .connect(self.now, Self::us(), peer, options)
             .unwrap();
         self.poll();
         id

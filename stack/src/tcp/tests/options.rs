@@ -61,7 +61,7 @@ fn peer_window_is_scaled_but_in_its_syn() {
     });
     assert_eq!(h.info(id).snd_wnd, 1000);
     h.input_with(Flags::ACK, peer(0), iss.wrapping_add(1), &[], |header| {
-        header.window = 1000
+        header.window = 1000;
     });
     assert_eq!(h.info(id).snd_wnd, 128_000);
 }
@@ -110,17 +110,17 @@ fn paws_drops_old_timestamps_and_what_lacks_them() {
     let ack = iss.wrapping_add(1);
     let old = Timestamps { value: 1, echo: 0 };
     h.input_with(Flags::ACK, peer(0), ack, b"old", |header| {
-        header.options.timestamps = Some(old)
+        header.options.timestamps = Some(old);
     });
     assert_eq!(h.one().header.ack, peer(0));
     h.input_with(Flags::ACK, peer(0), ack, b"bare", |header| {
-        header.options.timestamps = None
+        header.options.timestamps = None;
     });
     assert_eq!(h.info(id).bytes_received, 0);
     assert_eq!(h.tcp.counters().paws_estab, 2);
     // A reset needs none.
     h.input_with(Flags::RST, peer(0), ack, &[], |header| {
-        header.options.timestamps = None
+        header.options.timestamps = None;
     });
     assert_eq!(h.tcp.count().0, 1, "held by its owner");
     assert_eq!(h.state(id), super::super::State::Closed);

@@ -24,7 +24,7 @@ pub(super) fn exchange(network: &mut Network, a: &Host, b: &Host, len: usize) ->
     });
     let start = network.now();
     assert!(
-        network.run_tasks(Duration::from_secs(3600)),
+        network.run_tasks(Duration::from_hours(1)),
         "stuck: {:?} {:?}",
         infos(a),
         infos(b)

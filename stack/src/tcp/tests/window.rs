@@ -26,7 +26,12 @@ fn asterinas_485_acknowledges_by_bytes() {
     let (id, iss) = h.established();
     let mut offset = past_quick_start(&mut h, id, iss);
     for _ in 0..10 {
-        h.input(Flags::ACK, peer(offset), iss.wrapping_add(1), &[7; 60_000]);
+        h.input(
+            Flags::ACK,
+            peer(offset),
+            iss.wrapping_add(1),
+            &vec![7; 60_000],
+        );
         offset += 60_000;
         assert_eq!(h.one().header.ack, peer(offset), "at once, and once");
         h.read(id);
@@ -160,7 +165,7 @@ fn closed_window_of_a_dead_peer_is_given_up() {
     let ack = iss.wrapping_add(1);
     h.input_with(Flags::ACK, peer(0), ack, &[], |header| header.window = 0);
     h.write(id, b"waiting");
-    h.pass(Duration::from_secs(3600));
+    h.pass(Duration::from_hours(1));
     assert_eq!(h.state(id), State::Closed);
 }
 
@@ -187,7 +192,7 @@ fn silly_windows_are_not_filled() {
     let (id, iss) = h.established();
     let first = iss.wrapping_add(1);
     h.input_with(Flags::ACK, peer(0), first, &[], |header| {
-        header.window = 100
+        header.window = 100;
     });
     h.write(id, &[3; 5000]);
     h.silent();
@@ -363,7 +368,7 @@ fn writer_waits_for_pages_and_wakes() {
     };
     let (mut network, a, b) = Network::pair(nic, lan());
     let took = transfer::exchange(&mut network, &a, &b, 2_000_000);
-    assert!(took < Duration::from_secs(60), "{took:?}");
+    assert!(took < Duration::from_mins(1), "{took:?}");
     network.run_for(Duration::from_secs(70));
     assert_eq!((a.nic.pages_in_use(), b.nic.pages_in_use()), (0, 0));
 }

@@ -1,7 +1,7 @@
 use super::*;
 use core::net::{IpAddr, Ipv4Addr};
 
-const LIFE: Duration = Duration::from_secs(60);
+const LIFE: Duration = Duration::from_mins(1);
 
 fn at(secs: u64) -> Instant {
     Instant::from_micros(secs * 1_000_000)
@@ -25,8 +25,8 @@ fn closed(remote_port: u16) -> Closed {
 
 fn segment(flags: Flags, seq: u32, timestamp: u32) -> Header {
     let mut header = Header {
-        flags,
         seq,
+        flags,
         ..Header::default()
     };
     header.options.timestamps = Some(crate::wire::tcp::Timestamps {
