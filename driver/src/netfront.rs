@@ -385,7 +385,7 @@ impl Netfront {
         if queue.tx.coalesces() {
             return Some(TX_POLL_US);
         }
-        (retry || queue.rx.is_short()).then_some(RETRY_US)
+        (retry || queue.rx.is_short() || queue.tx.is_short()).then_some(RETRY_US)
     }
 
     /// How many pages are not to be had for anything but receiving.

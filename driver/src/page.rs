@@ -48,6 +48,8 @@ struct Meta {
     next: Cell<u32>,
     /// The read-only grant under which the page is sent; 0, which Xen reserves: none.
     tx_gref: Cell<u32>,
+    /// Requests that use this grant.
+    tx_users: Cell<u32>,
     /// Kept out of circulation by [`PagePool::hold`].
     held: Cell<bool>,
     /// On the free list.
@@ -58,7 +60,7 @@ impl PagePool {
     /// Makes a pool of `pages` pages at `base`, whose first page has the guest frame number
     /// `base_gfn` and the others the numbers that follow.
     ///
-    /// Allocates what it keeps of each page, 20 bytes or so. Both are given up for good.
+    /// Allocates what it keeps of each page, 24 bytes or so. Both are given up for good.
     ///
     /// # Safety
     /// `base` must be aligned to [`PAGE_BYTES`], and the memory from there on, `pages` pages long,
@@ -141,6 +143,14 @@ impl PagePool {
     /// How many pages have been used at least once. No other can have a grant.
     pub(crate) fn touched(self) -> usize {
         self.0.fresh.get() as usize
+    }
+
+    /// Whether no request is about page number `index`.
+    pub(crate) fn is_tx_idle(self, index: usize) -> bool {
+        self.0
+            .pages
+            .get(index)
+            .is_some_and(|meta| meta.tx_users.get() == 0)
     }
 
     /// Keeps page number `index` out of circulation, from now on if it is free, else from the
@@ -351,6 +361,25 @@ impl fmt::Debug for Page {
             .field("len", &self.len)
             .field("writer", &self.writer)
             .finish_non_exhaustive()
+    }
+}
+
+/// A handle to a page that a request is about, whose grant has to stay meanwhile.
+#[derive(Debug)]
+pub(crate) struct InFlight(Page);
+
+impl InFlight {
+    pub(crate) fn new(page: Page) -> Self {
+        let users = &page.pool.pages[page.index as usize].tx_users;
+        users.set(users.get() + 1);
+        Self(page)
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        let users = &self.0.pool.pages[self.0.index as usize].tx_users;
+        users.set(users.get() - 1);
     }
 }
 

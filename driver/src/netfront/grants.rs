@@ -6,12 +6,19 @@ use crate::page::{Page, PagePool};
 use crate::xen::grant::{Access, DeferredGrants, GrantTable};
 use crate::xen::{DomId, GrantRef};
 use alloc::rc::Rc;
+use core::cell::Cell;
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 
 /// How often a grant is tried to be ended, every [`super::RETRY_US`], before it is given up with
 /// its page.
 const END_ATTEMPTS: u32 = 6_000;
+
+/// How many grants are reclaimed at once when references are short.
+const RECLAIM_GRANTS: usize = 64;
+
+/// How many pages are looked at for that, at most.
+const RECLAIM_LOOKS: usize = 1024;
 
 /// A page that the backend may use.
 ///
@@ -52,6 +59,8 @@ pub(super) struct BackendGrants {
     /// Pages of the pool whose read-only grant the backend did not let end: they are held out of
     /// circulation, for there the backend could read what other connections send.
     held: usize,
+    /// Where to look next for a read-only grant that is not needed.
+    reclaim_at: Cell<usize>,
 }
 
 impl BackendGrants {
@@ -62,6 +71,7 @@ impl BackendGrants {
             backend: DomId::DOM0,
             deferred: DeferredGrants::new(END_ATTEMPTS),
             held: 0,
+            reclaim_at: Cell::new(0),
         }
     }
 
@@ -91,9 +101,12 @@ impl BackendGrants {
 
     /// The grant under which `page` is sent. A page keeps it until the connection ends, so that
     /// in the long run sending takes no grant operation; any number of slots may use it at once.
+    /// Only where there are more pages than references do those that no request is about have to
+    /// give theirs up.
     ///
-    /// None when there is no grant reference, or a former backend still has the page mapped.
-    pub(super) fn tx_gref(&self, page: &Page) -> Option<GrantRef> {
+    /// None when no more than `reserve` references are left, or when a former backend has the page
+    /// mapped still.
+    pub(super) fn tx_gref(&self, page: &Page, reserve: usize) -> Option<GrantRef> {
         let index = page.index();
         if self.held > 0 && self.pool.is_held(index) {
             return None;
@@ -101,12 +114,41 @@ impl BackendGrants {
         if let Some(gref) = self.pool.tx_gref(index) {
             return Some(gref);
         }
+        if self.table.available() as usize <= reserve {
+            return None;
+        }
         let gref = self
             .table
             .grant(self.backend, page.gfn(), Access::ReadOnly)
             .ok()?;
         self.pool.set_tx_gref(index, Some(gref));
         Some(gref)
+    }
+
+    /// Sees to it, if need be and if it can be, that `references` are left. Grants of pages that
+    /// no request is about end for it, so this comes before the first look for those of a frame.
+    pub(super) fn make_room(&self, references: usize) {
+        if self.table.available() as usize >= references {
+            return;
+        }
+        let touched = self.pool.touched();
+        let mut ended = 0;
+        for _ in 0..touched.min(RECLAIM_LOOKS) {
+            let index = self.reclaim_at.get() % touched;
+            self.reclaim_at.set(index + 1);
+            if !self.pool.is_tx_idle(index) || self.pool.is_held(index) {
+                continue;
+            }
+            if let Some(gref) = self.pool.tx_gref(index)
+                && self.table.end_access(gref).is_ok()
+            {
+                self.pool.set_tx_gref(index, None);
+                ended += 1;
+                if ended == RECLAIM_GRANTS {
+                    return;
+                }
+            }
+        }
     }
 
     /// Ends a grant and returns its page; if the backend has it mapped, keeps both.

@@ -7,6 +7,7 @@ mod hostile;
 
 use super::mock::{BackendFeatures, Frame, Host, Netback};
 use super::*;
+use crate::page::PageSlice;
 use crate::xen::fake::{FakeStore, FakeXen, block_on};
 use crate::xen::xenstore::Xenstore;
 use alloc::rc::Rc;
@@ -48,6 +49,10 @@ impl Rig {
     }
 
     fn with_pool(features: BackendFeatures, pages: usize) -> Self {
+        Self::with_tables(features, pages, GRANT_FRAMES)
+    }
+
+    fn with_tables(features: BackendFeatures, pages: usize, grant_frames: u32) -> Self {
         let xen = FakeXen::new();
         let (base, gfn) = xen.alloc_pages(pages);
         // The pool's handles are for the rest of the program, and so is its memory.
@@ -58,7 +63,7 @@ impl Rig {
         let (store, client) = (xen.store(), xen.xenstore());
         let (events, grants) = (
             Rc::new(xen.event_channels()),
-            Rc::new(xen.grant_table(GRANT_FRAMES)),
+            Rc::new(xen.grant_table(grant_frames)),
         );
         let host = Host::new(xen.clone(), store.clone(), DRIVER_DOMAIN, features);
         let device = Netfront::new(Rc::new(xen.clone()), events.clone(), grants.clone(), pool);
@@ -221,8 +226,6 @@ impl Drop for Rig {
         }
     }
 }
-
-use crate::page::PageSlice;
 
 /// The bytes of a received frame.
 fn bytes(frame: &RxFrame) -> Vec<u8> {

@@ -14,7 +14,7 @@ use super::statistics::Statistics;
 use super::violation::{RingKind, Violation};
 use super::wire::{self, NR_SLOTS_MIN, TX_WORDS, TxFlags, TxResponse};
 use super::{Features, OpenError};
-use crate::page::{Page, PagePool};
+use crate::page::{InFlight, Page, PagePool};
 use crate::xen::grant::Access;
 use crate::xen::{GrantRef, PAGE_BYTES};
 use alloc::boxed::Box;
@@ -138,7 +138,7 @@ struct Slot {
     /// When the backend was shown the request.
     since_us: u64,
     /// The page with the payload.
-    page: Option<Page>,
+    page: Option<InFlight>,
 }
 
 /// The pages that headers are copied into: one piece for each request identifier.
@@ -274,15 +274,19 @@ impl<'a> Plan<'a> {
         if self.total <= MAX_HEADER_BYTES {
             return Some(Layout::Small);
         }
+        grants.make_room(reserve + 1 + self.slices.len());
         if scatter_gather {
-            let grefs = self.slices.iter().map(|slice| grants.tx_gref(slice.page));
+            let grefs = self
+                .slices
+                .iter()
+                .map(|slice| grants.tx_gref(slice.page, reserve));
             return grefs.collect::<Option<_>>().map(Layout::Scattered);
         }
         if grants.pool().available() <= reserve {
             return None;
         }
         let mut page = grants.pool().alloc()?;
-        let gref = grants.tx_gref(&page)?;
+        let gref = grants.tx_gref(&page, reserve)?;
         let (header, payload) = page.spare_mut()[..self.total].split_at_mut(self.header.len());
         header.copy_from_slice(self.header);
         self.copy_payload(payload);
@@ -372,7 +376,8 @@ impl TxQueue {
         self.ring.gref()
     }
 
-    /// Puts a frame on the ring, or nothing of it. Copies leave `reserve` pages of the pool alone.
+    /// Puts a frame on the ring, or nothing of it. Pages and grant references are
+    /// only taken while there are more than `reserve`.
     pub(super) fn transmit<'a, I>(
         &mut self,
         frame: TxFrame<'a, I>,
@@ -416,9 +421,13 @@ impl TxQueue {
                 plan.copy_payload(payload);
                 (gref, offset, payload_bytes, None, heapless::Vec::new())
             }
-            Layout::Gathered(page, gref) => {
-                (gref, 0, payload_bytes, Some(page), heapless::Vec::new())
-            }
+            Layout::Gathered(page, gref) => (
+                gref,
+                0,
+                payload_bytes,
+                Some(InFlight::new(page)),
+                heapless::Vec::new(),
+            ),
             Layout::Scattered(grefs) => {
                 let (piece, gref, offset) = self.arena.piece(id);
                 piece[..plan.header.len()].copy_from_slice(plan.header);
@@ -451,7 +460,7 @@ impl TxQueue {
                 owner,
                 bytes: u32::from(slice.len),
                 since_us: 0,
-                page: Some(slice.page.clone()),
+                page: Some(InFlight::new(slice.page.clone())),
             };
             self.push(id, slot, request);
         }
@@ -558,6 +567,11 @@ impl TxQueue {
     /// Whether responses may come that [`Self::arm`] asks no event for.
     pub(super) fn coalesces(&self) -> bool {
         self.ring.outstanding() > 1
+    }
+
+    /// Whether a frame was refused though there is no response to wait for.
+    pub(super) fn is_short(&self) -> bool {
+        self.wanted > 0 && self.ring.outstanding() == 0
     }
 
     /// Slots that are free.

@@ -457,6 +457,59 @@ fn a_reader_that_keeps_pages_does_not_starve_the_ring() {
     assert_eq!(rig.receive_all().len(), 1);
 }
 
+#[test]
+fn more_pages_than_grant_references() {
+    // 504 references, of which the rings need 266.
+    let mut rig = Rig::with_tables(BackendFeatures::linux(), 2048, 1);
+    let before = rig.inventory();
+    assert_eq!(rig.connect(), Ok(()));
+    // Payload that waits keeps the pages from being used over and over.
+    let mut waiting = std::collections::VecDeque::new();
+    for round in 0..600 {
+        let payload = rig.slices(&pattern(1200, round), 400);
+        waiting.push_back(payload);
+        if waiting.len() < 250 {
+            continue;
+        }
+        let payload = waiting.pop_front().unwrap();
+        let frame = send_one(&mut rig, &tcp4_header(), &payload, TxOffload::None);
+        assert_eq!(frame.unwrap().bytes[66..], pattern(1200, round - 249));
+        rig.netback().send(Frame::plain(pattern(1514, round)));
+        rig.settle();
+        assert_eq!(rig.receive_all().len(), 1);
+        rig.flush();
+        assert_eq!(rig.device().rx_posted(), 256);
+    }
+    // All references in use by frames on the ring: to be tried again.
+    let mut refused = None;
+    while let Some(payload) = waiting.pop_front() {
+        refused = rig
+            .transmit(&tcp4_header(), &payload, TxOffload::None, 1)
+            .err();
+        if refused.is_some() {
+            break;
+        }
+        rig.flush();
+        rig.host.poll();
+        rig.complete();
+    }
+    assert_eq!(refused, Some(TxError::Full));
+    assert!(rig.statistics().tx_no_buffer > 0);
+    assert_eq!(rig.device().rx_posted(), 256);
+    rig.settle();
+    while rig.netback().next_sent().is_some() {}
+    let payload = waiting.pop_front().unwrap();
+    assert!(send_one(&mut rig, &tcp4_header(), &payload, TxOffload::None).is_ok());
+    drop(payload);
+    waiting.clear();
+    rig.settle();
+    rig.host.close();
+    rig.follow_backend();
+    rig.now_us += RETRY_US;
+    rig.flush();
+    assert_eq!(rig.inventory(), before);
+}
+
 /// What a property test does next.
 #[derive(Clone, Debug)]
 enum Step {
