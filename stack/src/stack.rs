@@ -6,7 +6,7 @@ mod udp;
 
 use crate::{
     counters::Counters,
-    device::Device,
+    device::{Device, Slice},
     ip::{Ip, output::Output},
     siphash::siphash24,
     tcp::Tcp,
@@ -22,6 +22,11 @@ use crate::ip::interface::Interface;
 /// Most frames taken in by one [`Stack::poll`]: long enough to use the caches well, short enough
 /// that timers and output are not held up.
 const RX_BUDGET: usize = 64;
+
+/// Most bytes taken in by one [`Stack::poll`]: two of the largest frames. Acknowledgments go out
+/// at its end, and a sender that waits for them for as long as it takes to work through a full
+/// ring stands still meanwhile.
+const RX_BUDGET_BYTES: usize = 128 << 10;
 
 /// How long after a poll a waiting UDP sender tries again if nothing happens: pages come back
 /// without an event.
@@ -106,7 +111,7 @@ impl<D: Device> Stack<D> {
             tcp.completed(completion);
         });
         self.watch_link();
-        let received = self.receive();
+        let (received, more) = self.receive();
         self.run_ip();
         let (tcp, mut output) = self.tcp_and_output();
         tcp.poll(now, &mut output);
@@ -117,7 +122,7 @@ impl<D: Device> Stack<D> {
         self.send_retry_at = self.udp.send_waiting.then_some(now + SEND_RETRY_TIME);
         let deadlines = [self.ip.deadline(), self.tcp.deadline(), self.send_retry_at];
         Polled {
-            more: received == RX_BUDGET,
+            more,
             deadline: deadlines.into_iter().flatten().min(),
         }
     }
@@ -236,15 +241,20 @@ impl<D: Device> Stack<D> {
         self.output().send_arp(&announcement, Mac::BROADCAST);
     }
 
-    /// Takes in frames up to the budget; returns how many.
-    fn receive(&mut self) -> usize {
+    /// Takes in frames up to the budget; returns how many, and whether there may be more.
+    fn receive(&mut self) -> (usize, bool) {
+        let mut bytes = 0;
         for received in 0..RX_BUDGET {
+            if bytes >= RX_BUDGET_BYTES {
+                return (received, true);
+            }
             let Some(mut frame) = self.device.receive(self.now) else {
-                return received;
+                return (received, false);
             };
+            bytes += frame.slices.iter().map(Slice::len).sum::<usize>();
             self.frame(&mut frame);
         }
-        RX_BUDGET
+        (RX_BUDGET, true)
     }
 
     /// Runs the network layer's timers and sends what waits there.
