@@ -14,16 +14,24 @@ const END_OF_TEXT: u8 = 0x03;
 /// What can be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Panics, to see the report.
-    CrashPanic,
-    /// Reads memory that is not there, to see the report.
+    /// Calls a page of data, which paging must refuse.
+    CrashExecute,
+    /// Reads memory that is not there.
     CrashFault,
+    /// Panics.
+    CrashPanic,
+    /// Runs out of stack, onto the page that guards it.
+    CrashStack,
+    /// Writes to code, which paging must refuse.
+    CrashWrite,
     /// Tells of memory.
     Free,
     /// Lists the commands.
     Help,
     /// Tells of the NIC and its addresses.
     Ip,
+    /// Shows the stack's counters.
+    Nstat,
     /// Powers off.
     PowerOff,
     /// Restarts.
@@ -33,16 +41,20 @@ pub enum Command {
 }
 
 /// Every command, its words and its meaning.
-const COMMANDS: [(&str, Command, &str); 8] = [
+const COMMANDS: [(&str, Command, &str); 12] = [
+    ("crash execute", Command::CrashExecute, "run data as code"),
     (
         "crash fault",
         Command::CrashFault,
         "read memory that is not there",
     ),
     ("crash panic", Command::CrashPanic, "panic"),
+    ("crash stack", Command::CrashStack, "run out of stack"),
+    ("crash write", Command::CrashWrite, "write to code"),
     ("free", Command::Free, "memory in use"),
     ("help", Command::Help, "this list"),
     ("ip", Command::Ip, "the NIC, its addresses and counters"),
+    ("nstat", Command::Nstat, "the stack's counters"),
     ("poweroff", Command::PowerOff, "power off"),
     ("reboot", Command::Reboot, "restart"),
     ("uptime", Command::Uptime, "time since boot"),
@@ -65,7 +77,7 @@ impl Command {
 /// Writes the list of commands.
 pub fn help(out: &mut dyn Write) -> fmt::Result {
     for (words, _, meaning) in COMMANDS {
-        writeln!(out, "{words:12} {meaning}")?;
+        writeln!(out, "{words:13} {meaning}")?;
     }
     Ok(())
 }

@@ -76,7 +76,7 @@ fn levels(level: u8) -> LevelFilter {
 fn unknown_words_are_reported() {
     let mut unknown = Vec::new();
     let options = Options::parse("quiet  root=/dev/xvda ip=off -- ip", |word| {
-        unknown.push(word)
+        unknown.push(word);
     });
     assert_eq!(options, Ok(Options::default()));
     assert_eq!(unknown, ["quiet", "root=/dev/xvda", "--", "ip"]);

@@ -34,7 +34,7 @@ fn pause() {
 
 /// The console's ring.
 struct Ring {
-    ring: PvConsole,
+    shared: PvConsole,
     xen: Xen,
     /// The last output was dropped, after dom0 had had its time: it is not waited for again
     /// before it reads.
@@ -44,9 +44,9 @@ struct Ring {
 impl Ring {
     fn write(&mut self, bytes: &[u8]) {
         let attempts = if self.stuck { 0 } else { RING_ATTEMPTS };
-        let dropped = self.ring.dropped_bytes();
-        self.ring.write_all(&self.xen, bytes, attempts, pause);
-        self.stuck = self.ring.dropped_bytes() != dropped;
+        let dropped = self.shared.dropped_bytes();
+        self.shared.write_all(&self.xen, bytes, attempts, pause);
+        self.stuck = self.shared.dropped_bytes() != dropped;
     }
 }
 
@@ -112,7 +112,7 @@ pub(crate) fn init(platform: Platform) {
 /// Makes the ring shared with dom0 the console.
 pub(crate) fn use_ring(ring: PvConsole, xen: Xen) {
     *CONSOLE.lock() = Console::XenRing(Local::new(Ring {
-        ring,
+        shared: ring,
         xen,
         stuck: false,
     }));
@@ -121,7 +121,7 @@ pub(crate) fn use_ring(ring: PvConsole, xen: Xen) {
 /// The event channel of the console's input.
 pub(crate) fn port() -> Option<EventPort> {
     match &*CONSOLE.lock() {
-        Console::XenRing(ring) => Some(ring.ring.port()),
+        Console::XenRing(ring) => Some(ring.shared.port()),
         Console::None | Console::XenDebug | Console::Serial(_) => None,
     }
 }
@@ -162,7 +162,7 @@ pub(crate) fn read() -> Option<u8> {
         Console::XenRing(ring) => {
             let mut byte = [0];
             // A ring in disorder has no input.
-            matches!(ring.ring.read(&ring.xen, &mut byte), Ok(1)).then_some(byte[0])
+            matches!(ring.shared.read(&ring.xen, &mut byte), Ok(1)).then_some(byte[0])
         }
     }
 }
@@ -174,7 +174,7 @@ pub(crate) fn drain() {
             Console::None | Console::XenDebug => (),
             Console::XenRing(ring) => {
                 for _ in 0..RING_ATTEMPTS {
-                    if ring.ring.pending_bytes() == 0 {
+                    if ring.shared.pending_bytes() == 0 {
                         break;
                     }
                     pause();

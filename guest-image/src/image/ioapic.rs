@@ -11,11 +11,11 @@ const SECOND: u64 = 0xfec1_0000;
 
 const PINS: u32 = 24;
 
-/// Offset of the register that selects another.
-const SELECT: usize = 0x00;
+/// Offset of the register that selects another, in words.
+const SELECT: usize = 0;
 
-/// Offset of the selected register.
-const WINDOW: usize = 0x10;
+/// Offset of the selected register, in words.
+const WINDOW: usize = 4;
 
 /// The first redirection entry's lower half.
 const REDIRECTION: u32 = 0x10;
@@ -25,7 +25,7 @@ const VERSION: u32 = 0x01;
 
 /// An I/O APIC.
 struct IoApic {
-    registers: *mut u8,
+    registers: *mut u32,
 }
 
 impl IoApic {
@@ -37,23 +37,25 @@ impl IoApic {
             _ => return None,
         };
         // SAFETY: the range is that of an I/O APIC, or nobody's.
-        let registers = unsafe { paging::map_device(&(base..base + 4096)) }.ok()?;
-        Some(Self { registers })
+        unsafe { paging::map_device(&(base..base + 4096)) }.ok()?;
+        Some(Self {
+            registers: base as *mut u32,
+        })
     }
 
     fn read(&self, register: u32) -> u32 {
         // SAFETY: the registers are mapped; reading one has no effect.
         unsafe {
-            ptr::write_volatile(self.registers.add(SELECT).cast::<u32>(), register);
-            ptr::read_volatile(self.registers.add(WINDOW).cast::<u32>())
+            ptr::write_volatile(self.registers.add(SELECT), register);
+            ptr::read_volatile(self.registers.add(WINDOW))
         }
     }
 
     fn write(&self, register: u32, value: u32) {
         // SAFETY: the registers are mapped, and change how interrupts arrive alone.
         unsafe {
-            ptr::write_volatile(self.registers.add(SELECT).cast::<u32>(), register);
-            ptr::write_volatile(self.registers.add(WINDOW).cast::<u32>(), value);
+            ptr::write_volatile(self.registers.add(SELECT), register);
+            ptr::write_volatile(self.registers.add(WINDOW), value);
         }
     }
 }

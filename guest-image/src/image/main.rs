@@ -8,6 +8,7 @@ mod apic;
 mod boot;
 mod clock;
 mod console;
+mod crash;
 mod hal;
 mod heap;
 mod idle;

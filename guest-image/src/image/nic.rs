@@ -1,7 +1,7 @@
 //! The NICs, as the stack wants a device.
 
 use super::{clock, hal::IdentityHal};
-use alloc::rc::Rc;
+use alloc::{boxed::Box, rc::Rc};
 use core::{cell::RefCell, fmt};
 use paceline_driver::{
     netfront::{self, Netfront},
@@ -18,6 +18,19 @@ use paceline_stack::{
 
 /// Longest Ethernet header, with which large frames' limits are counted.
 const ETHERNET_HEADER_BYTES: u16 = 14;
+
+/// An Ethernet address, to be shown.
+pub(crate) struct Mac(pub(crate) [u8; 6]);
+
+impl fmt::Display for Mac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, byte) in self.0.iter().enumerate() {
+            let colon = if index == 0 { "" } else { ":" };
+            write!(f, "{colon}{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
 
 /// A page of the pool.
 #[derive(Clone, Debug)]
@@ -115,7 +128,7 @@ pub(crate) enum Nic {
     /// Xen's; its life in xenstore shares it.
     Netfront(Rc<RefCell<Netfront>>),
     /// QEMU's.
-    Virtio(Virtio),
+    Virtio(Box<Virtio>),
 }
 
 impl Nic {
@@ -132,7 +145,6 @@ impl Nic {
 
     /// Writes name, state and counters.
     pub(crate) fn describe(&self, out: &mut dyn fmt::Write) -> fmt::Result {
-        let [a, b, c, d, e, f] = self.mac();
         let name = match self {
             Self::Netfront(_) => "netfront",
             Self::Virtio(_) => "virtio-net",
@@ -140,7 +152,8 @@ impl Nic {
         let state = if self.link_up() { "up" } else { "down" };
         writeln!(
             out,
-            "{name} {a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x} {state} mtu {}",
+            "{name} {} {state} mtu {}",
+            Mac(self.mac()),
             self.capabilities().mtu_bytes
         )?;
         match self {
@@ -177,10 +190,7 @@ impl Device for Nic {
         match self {
             Self::Netfront(netfront) => {
                 let features = netfront.borrow().features();
-                let tso = |on| match on {
-                    true => netfront::MAX_FRAME_BYTES as u32,
-                    false => 0,
-                };
+                let tso = |on: bool| u32::from(on) * netfront::MAX_FRAME_BYTES as u32;
                 Capabilities {
                     mtu_bytes: features.mtu_bytes,
                     max_tso4_bytes: tso(features.tso4),

@@ -72,6 +72,11 @@ pub(crate) fn stacks() -> [Range<u64>; 2] {
     ]
 }
 
+/// The page under the boot stack, which is never mapped.
+pub(crate) fn stack_guard() -> Range<u64> {
+    __stack_guard.address()..__stack_bottom.address()
+}
+
 /// Page tables, with the memory to grow them.
 struct Tables {
     root: u64,
@@ -233,7 +238,7 @@ unsafe fn protect_from_user_pages() {
     if features.is_some_and(|features| features.has_smep()) {
         // SAFETY: the caller's.
         unsafe {
-            Cr4::update(|flags| flags.insert(Cr4Flags::SUPERVISOR_MODE_EXECUTION_PROTECTION))
+            Cr4::update(|flags| flags.insert(Cr4Flags::SUPERVISOR_MODE_EXECUTION_PROTECTION));
         };
     }
 }

@@ -7,7 +7,6 @@ use super::{
     paging, power,
 };
 use core::{
-    arch::asm,
     panic::PanicInfo,
     sync::atomic::{AtomicU8, Ordering},
 };
@@ -17,6 +16,7 @@ use x86_64::registers::control::{Cr2, Cr3};
 const MAX_FRAMES: usize = 32;
 
 const BREAKPOINT: u64 = 3;
+const DOUBLE_FAULT: u64 = 8;
 const PAGE_FAULT: u64 = 14;
 
 /// How far the report of the guest's end has come: 0 none, 1 a panic has given its reason,
@@ -53,8 +53,12 @@ pub(crate) extern "C" fn exception(frame: &TrapFrame) -> ! {
             name(frame.vector),
             frame.error_code
         ));
-        if frame.vector == PAGE_FAULT {
-            print(format_args!("{}\n", page_fault(frame.error_code)));
+        match frame.vector {
+            PAGE_FAULT => print(format_args!("{}\n", page_fault(frame.error_code))),
+            DOUBLE_FAULT if paging::stack_guard().contains(&Cr2::read_raw()) => {
+                print(format_args!("the stack is used up\n"));
+            }
+            _ => (),
         }
     }
     registers(frame);
@@ -162,10 +166,4 @@ fn name(vector: u64) -> &'static str {
         21 => "control protection",
         _ => "reserved",
     }
-}
-
-/// Reads an address that is never mapped.
-pub(crate) fn fault() {
-    // SAFETY: the page fault that follows ends the guest.
-    unsafe { asm!("mov {0}, [{1}]", out(reg) _, in(reg) 8_u64, options(nostack)) };
 }

@@ -8,6 +8,7 @@ use super::{
     nic::{Nic, Sent, Virtio},
     paging,
 };
+use alloc::boxed::Box;
 use core::ptr::NonNull;
 use paceline_driver::{
     page::PagePool,
@@ -34,7 +35,7 @@ pub(crate) fn nic(slots: &[VirtioMmio], pool: PagePool) -> Option<Nic> {
         .find_map(on_mmio)
         .or_else(on_pci)
         .or_else(on_microvm)
-        .map(|net| Nic::Virtio(Virtio::new(net, pool)))
+        .map(|net| Nic::Virtio(Box::new(Virtio::new(net, pool))))
 }
 
 fn on_microvm() -> Option<VirtioNet<IdentityHal, Sent>> {

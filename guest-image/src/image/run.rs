@@ -3,10 +3,10 @@
 use super::{
     clock,
     console::{self, Output},
-    heap, idle,
+    crash, heap, idle,
     interrupts::{self, Source},
     nic::Nic,
-    panic, pc, power, random, xen,
+    pc, power, random, xen,
 };
 use core::fmt::{self, Write};
 use paceline_driver::page::PagePool;
@@ -126,8 +126,13 @@ fn type_in(shell: &mut Shell, byte: u8, net: Option<&Net<Nic>>) -> fmt::Result {
         return Ok(());
     };
     match command {
+        Command::CrashExecute => crash::execute(),
+        Command::CrashFault => crash::fault(),
         Command::CrashPanic => panic!("asked for on the console"),
-        Command::CrashFault => panic::fault(),
+        Command::CrashStack => {
+            crash::stack(0);
+        }
+        Command::CrashWrite => crash::write(),
         Command::Free => {
             let heap::Stats { used, free } = heap::stats();
             writeln!(
@@ -142,6 +147,13 @@ fn type_in(shell: &mut Shell, byte: u8, net: Option<&Net<Nic>>) -> fmt::Result {
             Some(net) => net.with(|stack| {
                 writeln!(Output, "{}", stack.address())?;
                 stack.device().describe(&mut Output)
+            })?,
+            None => writeln!(Output, "no network")?,
+        },
+        Command::Nstat => match net {
+            Some(net) => net.with(|stack| {
+                let mut counters = stack.nstat().filter(|(_, value)| *value != 0);
+                counters.try_for_each(|(name, value)| writeln!(Output, "{name:32} {value}"))
             })?,
             None => writeln!(Output, "no network")?,
         },

@@ -19,16 +19,13 @@ pub(crate) fn arm(deadline: Instant, now: Instant) {
         return;
     }
     ARMED.set(Some(deadline));
-    match platform::xen() {
-        Some(xen) => {
-            let at_ns = clock::system_ns(deadline);
-            if let Err(error) = xen.set_singleshot_timer(VcpuId(0), at_ns, PastDeadline::Fire) {
-                log::error!("timer: Xen refuses {deadline}: {error}");
-            }
+    if let Some(xen) = platform::xen() {
+        let at_ns = clock::system_ns(deadline);
+        if let Err(error) = xen.set_singleshot_timer(VcpuId(0), at_ns, PastDeadline::Fire) {
+            log::error!("timer: Xen refuses {deadline}: {error}");
         }
-        None => {
-            let ns = deadline.since(now).as_nanos();
-            apic::arm_timer(u64::try_from(ns).unwrap_or(u64::MAX));
-        }
+    } else {
+        let ns = deadline.since(now).as_nanos();
+        apic::arm_timer(u64::try_from(ns).unwrap_or(u64::MAX));
     }
 }

@@ -3,7 +3,7 @@
 use super::{
     clock, console,
     interrupts::{self, Source},
-    nic::Nic,
+    nic::{Mac, Nic},
     paging, power,
 };
 use alloc::{rc::Rc, string::String};
@@ -74,7 +74,7 @@ impl Guest {
     /// Sets everything up, for a pool of `pool_pages` NIC pages. Called once, with the APIC
     /// enabled. Ends the guest when Xen refuses what it must give.
     pub(crate) fn new(xen: Xen, map: &[MemoryRegion], pool_pages: usize) -> Self {
-        let (info, grants) = map_frames(&xen, map, pool_pages);
+        let (info, grants) = map_frames(xen, map, pool_pages);
         // SAFETY: the page is mapped for good.
         let time = unsafe { SharedInfo::time_info(info, VCPU.0) };
         if let Some(time) = time {
@@ -102,13 +102,13 @@ impl Guest {
         must("timer", events.unmask(&xen, timer));
 
         let events = Rc::new(events);
-        if let Some((page, port)) = shared_page(&xen, HvmParam::ConsolePfn, HvmParam::ConsoleEvtchn)
+        if let Some((page, port)) = shared_page(xen, HvmParam::ConsolePfn, HvmParam::ConsoleEvtchn)
         {
             // SAFETY: Xen says that the console's ring is there; nobody else uses it.
             console::use_ring(unsafe { PvConsole::new(page, port) }, xen);
             must("console", events.unmask(&xen, port));
         }
-        let store = shared_page(&xen, HvmParam::StorePfn, HvmParam::StoreEvtchn);
+        let store = shared_page(xen, HvmParam::StorePfn, HvmParam::StoreEvtchn);
         let (page, port) = must("xenstore", store.ok_or("Xen gives no ring"));
         // SAFETY: Xen says that xenstore's ring is there; nobody else uses it.
         let store = unsafe { Xenstore::new(Rc::new(xen), page, port) };
@@ -258,7 +258,6 @@ async fn ends(vif: &mut Vif, device: &RefCell<Netfront>, timers: &Timers) -> Res
 }
 
 fn report(frontend: &str, netfront: &Netfront) {
-    let [a, b, c, d, e, f] = netfront.mac();
     let Features {
         mtu_bytes,
         scatter_gather,
@@ -268,15 +267,15 @@ fn report(frontend: &str, netfront: &Netfront) {
         split_event_channels,
     } = netfront.features();
     log::info!(
-        "netfront: {frontend} connected, {a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x} mtu \
-         {mtu_bytes} sg {scatter_gather} tso4 {tso4} tso6 {tso6} csum6 {tx_checksum6} split \
-         {split_event_channels}"
+        "netfront: {frontend} connected, {} mtu {mtu_bytes} sg {scatter_gather} tso4 {tso4} tso6 \
+         {tso6} csum6 {tx_checksum6} split {split_event_channels}",
+        Mac(netfront.mac()),
     );
 }
 
 /// Maps the shared info page and the grant table, outside of memory.
 fn map_frames(
-    xen: &Xen,
+    xen: Xen,
     map: &[MemoryRegion],
     pool_pages: usize,
 ) -> (NonNull<SharedInfo>, GrantTable) {
@@ -290,7 +289,7 @@ fn map_frames(
         "frames",
         find_hole(map, 1 + 2 * u64::from(wanted)).ok_or("no hole in the memory map"),
     );
-    let info = must("shared info", hole.map_shared_info(xen));
+    let info = must("shared info", hole.map_shared_info(&xen));
     let info = map_page(info);
     let (first, frames) = map_grants(xen, &hole, wanted);
     let range = first.paddr()..first.paddr() + u64::from(frames) * PAGE_BYTES;
@@ -304,10 +303,10 @@ fn map_frames(
 }
 
 /// Maps as many frames of the grant table as are wanted and Xen allows.
-fn map_grants(xen: &Xen, hole: &Hole, wanted: u32) -> (Gfn, u32) {
+fn map_grants(xen: Xen, hole: &Hole, wanted: u32) -> (Gfn, u32) {
     let mut frames = wanted;
     loop {
-        match hole.map_grant_table(xen, frames) {
+        match hole.map_grant_table(&xen, frames) {
             Ok(first) => return (first, frames),
             Err(_) if frames > 1 => frames /= 2,
             Err(error) => super::refuse(&error),
@@ -316,7 +315,7 @@ fn map_grants(xen: &Xen, hole: &Hole, wanted: u32) -> (Gfn, u32) {
 }
 
 /// The page and the port that two parameters of the domain name.
-fn shared_page(xen: &Xen, pfn: HvmParam, port: HvmParam) -> Option<(NonNull<u8>, EventPort)> {
+fn shared_page(xen: Xen, pfn: HvmParam, port: HvmParam) -> Option<(NonNull<u8>, EventPort)> {
     let pfn = xen.hvm_param(pfn).ok().filter(|&pfn| pfn != 0)?;
     let port = xen.hvm_param(port).ok()?;
     let port = u32::try_from(port).ok().filter(|&port| port != 0)?;
