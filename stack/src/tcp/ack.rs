@@ -49,7 +49,7 @@ impl<P: Page> Connection<P> {
                 self.rtt.sample(rtt, ctx.now);
             }
         } else {
-            if self.timers.persist.is_some() {
+            if self.timers.persist.is_some() || self.snd.wnd == 0 {
                 // The peer lives; its window may stay closed for ever.
                 self.timeouts = 0;
             }

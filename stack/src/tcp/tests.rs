@@ -6,6 +6,7 @@ mod harness;
 mod hostile;
 mod loss;
 mod options;
+mod sockets;
 mod states;
 mod transfer;
 mod window;
@@ -18,6 +19,7 @@ use crate::{
 use alloc::{rc::Rc, vec, vec::Vec};
 use core::{
     cell::{Cell, RefCell},
+    future::Future,
     net::{Ipv4Addr, SocketAddr},
 };
 use embedded_io_async::{BufRead, Read, Write};

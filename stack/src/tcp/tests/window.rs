@@ -480,3 +480,53 @@ fn many_flows_share_the_device_fairly() {
     let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
     assert!(least * 2 > *most, "{counts:?}");
 }
+
+#[test]
+fn window_closed_over_sent_data_is_no_death() {
+    let mut h = Harness::new();
+    let (id, iss) = h.established();
+    let ack = iss.wrapping_add(1);
+    h.write(id, &[1; 3000]);
+    h.sent();
+    for _ in 0..40 {
+        h.input_with(Flags::ACK, peer(0), ack, &[], |header| header.window = 0);
+        h.pass(Duration::from_secs(121));
+        let again = h.sent();
+        assert!(!again.is_empty());
+        assert!(again.iter().all(|out| out.header.seq == ack));
+    }
+    h.input(Flags::ACK, peer(0), ack.wrapping_add(3000), &[]);
+    let info = h.info(id);
+    assert_eq!((info.state, info.unacked_bytes), (State::Established, 0));
+}
+
+/// gvisor#9816: a large packet a few bytes over the NIC's limit stalls for ever.
+#[test]
+fn gvisor_9816_largest_packet_counts_every_header() {
+    for (limit, timestamps) in [
+        (65_535, true),
+        (65_535, false),
+        (65_521, true),
+        (9000, true),
+    ] {
+        let mut h = Harness::new();
+        h.tcp.config_mut().timestamps = timestamps;
+        h.timestamps = timestamps;
+        let mut route = h.wire.route.unwrap();
+        route.max_tso_bytes = limit;
+        h.wire.route = Ok(route);
+        let (id, iss) = h.established_with(|header| header.options.window_scale = Some(7));
+        let mut acked = 0;
+        let mut largest = 0;
+        for _ in 0..12 {
+            h.write(id, &vec![1; 1 << 20]);
+            // The way out asserts the limit.
+            for out in h.sent() {
+                acked += out.payload.len() as u32;
+                largest = largest.max(out.payload.len());
+            }
+            h.input(Flags::ACK, peer(0), iss.wrapping_add(1 + acked), &[]);
+        }
+        assert!(largest as u32 + 100 + MSS > limit, "{largest} of {limit}");
+    }
+}
