@@ -1,10 +1,10 @@
 //! The NIC: frames through buffers of its own.
 
-use super::VirtioTransport;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 use virtio_drivers::device::net::VirtIONetRaw;
+use virtio_drivers::transport::Transport;
 use virtio_drivers::{Error, Hal};
 
 /// Descriptors of each queue.
@@ -61,9 +61,10 @@ pub enum TxError {
     TooLong,
 }
 
-/// A virtio NIC without offloads. `T` is what the user wants back when a frame was sent.
-pub struct VirtioNet<H: Hal, T> {
-    raw: VirtIONetRaw<H, VirtioTransport, QUEUE_SIZE>,
+/// A virtio NIC without offloads, on transport `L`. `T` is what the user wants back when a frame
+/// was sent.
+pub struct VirtioNet<H: Hal, L: Transport, T> {
+    raw: VirtIONetRaw<H, L, QUEUE_SIZE>,
     rx: Buffers<()>,
     /// With each buffer, how much of it is in use.
     tx: Buffers<(usize, T)>,
@@ -71,9 +72,9 @@ pub struct VirtioNet<H: Hal, T> {
     broken: bool,
 }
 
-impl<H: Hal, T> VirtioNet<H, T> {
+impl<H: Hal, L: Transport, T> VirtioNet<H, L, T> {
     /// Brings the device up, with all receive buffers posted.
-    pub fn new(transport: VirtioTransport) -> Result<Self, Error> {
+    pub fn new(transport: L) -> Result<Self, Error> {
         let mut net = Self {
             raw: VirtIONetRaw::new(transport)?,
             rx: Buffers::new(),
@@ -236,7 +237,7 @@ impl<H: Hal, T> VirtioNet<H, T> {
     }
 }
 
-impl<H: Hal, T> fmt::Debug for VirtioNet<H, T> {
+impl<H: Hal, L: Transport, T> fmt::Debug for VirtioNet<H, L, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("VirtioNet")
             .field("statistics", &self.statistics)
@@ -244,3 +245,6 @@ impl<H: Hal, T> fmt::Debug for VirtioNet<H, T> {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

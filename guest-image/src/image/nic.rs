@@ -6,7 +6,7 @@ use core::{cell::RefCell, fmt};
 use paceline_driver::{
     netfront::{self, Netfront},
     page::{self, PagePool},
-    virtio::{VirtioNet, net},
+    virtio::{self, VirtioTransport, net},
 };
 use paceline_stack::{
     device::{
@@ -58,14 +58,17 @@ pub(crate) struct Sent {
     at: Instant,
 }
 
+/// A virtio NIC as this image has it.
+pub(crate) type VirtioNet = virtio::VirtioNet<IdentityHal, VirtioTransport, Sent>;
+
 /// A virtio NIC with the pages that its frames are copied to and from.
 pub(crate) struct Virtio {
-    net: VirtioNet<IdentityHal, Sent>,
+    net: VirtioNet,
     pool: PagePool,
 }
 
 impl Virtio {
-    pub(crate) fn new(net: VirtioNet<IdentityHal, Sent>, pool: PagePool) -> Self {
+    pub(crate) fn new(net: VirtioNet, pool: PagePool) -> Self {
         Self { net, pool }
     }
 

@@ -5,7 +5,7 @@ use super::{
     hal::IdentityHal,
     interrupts::Source,
     ioapic,
-    nic::{Nic, Sent, Virtio},
+    nic::{Nic, Virtio, VirtioNet},
     paging,
 };
 use alloc::boxed::Box;
@@ -13,7 +13,7 @@ use core::ptr::NonNull;
 use paceline_driver::{
     page::PagePool,
     virtio::{
-        VirtioNet, VirtioTransport,
+        VirtioTransport,
         pci::{self, Message, PciRoot, PortCam},
     },
 };
@@ -38,7 +38,7 @@ pub(crate) fn nic(slots: &[VirtioMmio], pool: PagePool) -> Option<Nic> {
         .map(|net| Nic::Virtio(Box::new(Virtio::new(net, pool))))
 }
 
-fn on_microvm() -> Option<VirtioNet<IdentityHal, Sent>> {
+fn on_microvm() -> Option<VirtioNet> {
     if !ioapic::is_there(MICROVM_SLOT.irq) {
         return None;
     }
@@ -52,7 +52,7 @@ fn on_microvm() -> Option<VirtioNet<IdentityHal, Sent>> {
     })
 }
 
-fn on_mmio(slot: &VirtioMmio) -> Option<VirtioNet<IdentityHal, Sent>> {
+fn on_mmio(slot: &VirtioMmio) -> Option<VirtioNet> {
     let &VirtioMmio { address, len, irq } = slot;
     // SAFETY: the command line says that a virtio device is there.
     let registers = unsafe { paging::map_device(&(address..address + len)) };
@@ -71,7 +71,7 @@ fn on_mmio(slot: &VirtioMmio) -> Option<VirtioNet<IdentityHal, Sent>> {
     start(transport)
 }
 
-fn on_pci() -> Option<VirtioNet<IdentityHal, Sent>> {
+fn on_pci() -> Option<VirtioNet> {
     // SAFETY: this is ring 0, and nobody else uses the ports. Without PCI nobody answers.
     let (mut root, mut config) = unsafe { (PciRoot::new(PortCam::new()), PortCam::new()) };
     let device = pci::find(&root).next()?;
@@ -91,7 +91,7 @@ fn on_pci() -> Option<VirtioNet<IdentityHal, Sent>> {
     }
 }
 
-fn start(transport: VirtioTransport) -> Option<VirtioNet<IdentityHal, Sent>> {
+fn start(transport: VirtioTransport) -> Option<VirtioNet> {
     VirtioNet::new(transport)
         .inspect_err(|error| log::error!("virtio-net: {error}"))
         .ok()
