@@ -104,14 +104,6 @@ impl PagePool {
         })
     }
 
-    /// A page as from [`PagePool::alloc`], all its bytes zero and written.
-    pub fn alloc_zeroed(self) -> Option<Page> {
-        let mut page = self.alloc()?;
-        page.spare_mut().fill(0);
-        page.commit(PAGE_BYTES);
-        Some(page)
-    }
-
     /// How many pages there are.
     pub fn pages(self) -> usize {
         self.0.pages.len()

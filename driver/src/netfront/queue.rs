@@ -162,8 +162,7 @@ impl Queue {
     pub(super) fn close(self, grants: &mut BackendGrants, statistics: &mut Statistics) -> Slots {
         let Self { ports: _, tx, rx } = self;
         rx.close(grants, statistics);
-        // First the pages on the ring, so that those that are mapped still are held when the ring
-        // lets go of them.
+        // Before the ring lets go of its pages, so that those mapped still are held by then.
         grants.end_tx(statistics);
         tx.close(grants, statistics)
     }

@@ -126,8 +126,8 @@ fn what_breaks_a_limit_is_refused_for_good() {
     let medium = rig.slices(&pattern(1449, 1), 1449);
     let mut empty = medium.clone();
     empty[0].end = 0;
-    let mut outside = medium.clone();
-    outside[0].end = 1450;
+    let mut outside = rig.slices(&pattern(100, 1), 100);
+    outside[0].end = 101;
     let cases: [(&str, &[u8], &[PageSlice], TxOffload); 10] = [
         ("short header", &header[..13], &[], TxOffload::None),
         ("long header", &[0; 129], &[], TxOffload::None),
@@ -413,6 +413,28 @@ fn a_frame_whose_rest_is_still_to_come_waits() {
     rig.netback().rings().rx.poke_rsp_prod(shown + 4);
     let frames = rig.receive_all();
     assert_eq!(bytes(&frames[0]), frame.bytes);
+}
+
+#[test]
+fn pages_that_the_ring_is_about_to_need_are_left_to_it() {
+    let mut rig = Rig::with_pool(BackendFeatures::linux(), 320);
+    assert_eq!(rig.connect(), Ok(()));
+    for _ in 0..40 {
+        rig.netback().send(Frame::plain(pattern(1514, 0)));
+    }
+    rig.host.poll();
+    let kept = rig.receive_all();
+    assert_eq!(kept.len(), 40);
+    // 320 less rings and arena and what is posted.
+    assert_eq!(rig.pool.available(), 320 - 10 - 256);
+    assert!(
+        rig.device().alloc_page().is_none(),
+        "40 and 19 are spoken for"
+    );
+    rig.flush();
+    assert_eq!(rig.device().rx_posted(), 256);
+    drop(kept);
+    assert!(rig.device().alloc_page().is_some());
 }
 
 #[test]

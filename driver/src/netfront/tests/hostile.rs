@@ -412,6 +412,30 @@ fn more_data_to_the_end_of_the_ring() {
 }
 
 #[test]
+fn eighteen_slots_are_the_most() {
+    let eighteen = |rig: &mut Rig, last: wire::RxFlags| {
+        for _ in 0..17 {
+            rig.rx_data(0, wire::RxFlags::MORE_DATA, 100);
+        }
+        rig.rx_data(0, last, 100);
+    };
+    let mut rig = Rig::linux();
+    eighteen(&mut rig, wire::RxFlags::empty());
+    let frames = rig.look();
+    assert_eq!(frames[0].slices.len(), 18);
+    assert_eq!(frames[0].len(), 1800);
+    violates(
+        |rig| {
+            eighteen(rig, wire::RxFlags::MORE_DATA);
+            assert!(rig.look().is_empty());
+            assert!(rig.device().link_up());
+            rig.rx_data(0, wire::RxFlags::empty(), 100);
+        },
+        Violation::RxTooManySlots { limit: 18 },
+    );
+}
+
+#[test]
 fn a_frame_that_never_ends_costs_its_own_slots_only() {
     let mut rig = Rig::linux();
     for _ in 0..16 {
