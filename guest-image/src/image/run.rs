@@ -53,7 +53,7 @@ pub(crate) fn run(options: &Options, xen: Option<&xen::Guest>, pool: PagePool) -
         }
         if input {
             while let Some(byte) = console::read() {
-                let _ = type_in(&mut shell, byte, net.as_ref());
+                let _ = type_in(&mut shell, byte, net.as_ref(), pool);
             }
         }
         let now = clock::now();
@@ -121,7 +121,7 @@ fn start_network(options: &Options, nic: Option<Nic>) -> Option<Net<Nic>> {
 }
 
 /// Gives the shell a byte and does what it says.
-fn type_in(shell: &mut Shell, byte: u8, net: Option<&Net<Nic>>) -> fmt::Result {
+fn type_in(shell: &mut Shell, byte: u8, net: Option<&Net<Nic>>, pool: PagePool) -> fmt::Result {
     let Some(command) = shell.input(byte, &mut Output)? else {
         return Ok(());
     };
@@ -135,11 +135,13 @@ fn type_in(shell: &mut Shell, byte: u8, net: Option<&Net<Nic>>) -> fmt::Result {
         Command::CrashWrite => crash::write(),
         Command::Free => {
             let heap::Stats { used, free } = heap::stats();
+            let free_pages = pool.available();
             writeln!(
                 Output,
-                "heap {:8} KiB used {:8} KiB free",
+                "heap      {:8} KiB used {:8} KiB free\nNIC pages {:8} used     {free_pages:8} free",
                 used >> 10,
-                free >> 10
+                free >> 10,
+                pool.pages() - free_pages,
             )?;
         }
         Command::Help => shell::help(&mut Output)?,
