@@ -106,6 +106,9 @@ impl<D: Device> Network for Port<D> {
         match self.listener.accept().await {
             Ok((stream, _)) => {
                 stream.set_keepalive(Some(KEEPALIVE));
+                // Control messages must not wait for each other's delayed ACKs; of a data
+                // connection, the client decides.
+                stream.set_nodelay(true);
                 Connection {
                     stream,
                     filler: self.filler.clone(),
