@@ -25,6 +25,10 @@ use core::{fmt, task::Waker};
 /// Segment size to assume of a peer that names none (RFC 9293 §3.7.1).
 pub(super) const DEFAULT_MSS: u16 = 536;
 
+/// Most bytes that wait in one connection: sequence numbers tell before from after only within half
+/// their circle.
+const MAX_SNDBUF_BYTES: u32 = 1 << 30;
+
 /// The states of RFC 9293 §3.3.2; LISTEN is a listener's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -415,7 +419,7 @@ impl<P: Page> Connection<P> {
 
     /// Bytes the application may write now.
     pub(super) fn send_room(&self) -> usize {
-        let sndbuf = self.options.sndbuf_bytes as usize;
+        let sndbuf = self.options.sndbuf_bytes.min(MAX_SNDBUF_BYTES) as usize;
         if self.send_queue.truesize() >= 2 * sndbuf.max(super::send_queue::PAGE_BYTES) {
             return 0;
         }
@@ -425,7 +429,7 @@ impl<P: Page> Connection<P> {
     /// Whether there is room enough for a waiting writer to be worth waking: a third of the
     /// buffer, as Linux has it, so that writers are not woken for crumbs.
     pub(super) fn is_writable(&self) -> bool {
-        self.send_room() * 3 >= self.options.sndbuf_bytes as usize
+        self.send_room() * 3 >= self.options.sndbuf_bytes.min(MAX_SNDBUF_BYTES) as usize
     }
 
     /// Whether the peer has closed and everything before has been read.

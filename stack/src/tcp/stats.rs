@@ -113,7 +113,7 @@ pub struct Info {
     pub backoff: u8,
     /// Whether timestamps, SACK and window scaling are in use.
     pub options: InfoOptions,
-    /// Bits that our window is scaled by, and the peer's.
+    /// Bits that our window is scaled by.
     pub rcv_wscale: u8,
     /// Bits that the peer's window is scaled by.
     pub snd_wscale: u8,
