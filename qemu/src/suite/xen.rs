@@ -241,7 +241,12 @@ until now=$(xl domid {name} 2> /dev/null) && [ \"$now\" != \"$before\" ]; do
     tries=$((tries + 1))
     usleep 100000
 done
-ping -q -c 1 -w 20 {ADDRESS}"
+# The new domain exists before its vif has an address: until then ping fails at once.
+until ping -q -c 1 -w 1 {ADDRESS}; do
+    [ $tries -lt 400 ] || exit 1
+    tries=$((tries + 5))
+    usleep 100000
+done"
     );
     bench.guest()?.run(&script, TIMEOUT)?.success("xl reboot")?;
     Ok(())
