@@ -118,9 +118,8 @@ fn measure_guest(
     let mut rows = Vec::new();
     for test in tests(options.flows) {
         let label = format!("{name}: iperf3 {}", test.names.join(" and "));
-        rows.extend(phase(&label, || {
-            measure_test(dom0, guest, &test, options.time_s)
-        })?);
+        let measured = phase(&label, || measure_test(dom0, guest, &test, options.time_s));
+        rows.extend(measured.map_err(|error| diagnosed(dom0, guest, error))?);
     }
     phase(&format!("{name}: shut down"), || {
         domain::shutdown(dom0, guest)
@@ -132,6 +131,14 @@ fn measure_guest(
         boot,
         rows,
     })
+}
+
+/// Adds to an error what dom0 and the guest say about it, when they still can.
+fn diagnosed(dom0: &mut Agent, guest: Kind, error: anyhow::Error) -> anyhow::Error {
+    match domain::diagnosis(dom0, guest) {
+        Ok(text) => anyhow::anyhow!("{error:#}\nin dom0:\n{text}"),
+        Err(silence) => anyhow::anyhow!("{error:#}\ndom0: {silence:#}"),
+    }
 }
 
 fn measure_test(dom0: &mut Agent, guest: Kind, test: &Test, time_s: u32) -> Result<Vec<Row>> {

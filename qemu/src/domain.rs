@@ -182,6 +182,27 @@ echo \"$((created - before)) $(($(now) - created))\""
     })
 }
 
+/// What dom0 and the guest's own shell say of a guest in trouble.
+pub(crate) fn diagnosis(dom0: &mut Agent, kind: Kind) -> Result<String> {
+    let name = kind.name();
+    let ping = format!("ping -q -c 3 -i 0.2 -W 1 {ADDRESS}");
+    let ask = match kind {
+        Kind::Linux => "true",
+        Kind::Paceline => {
+            "printf 'ip\\r' > $(xenstore-read /local/domain/$(xl domid paceline)/console/tty)
+sleep 1"
+        }
+    };
+    let script = format!(
+        "{ping}
+{STATE_OF_THE_VIF}
+{ask}
+echo \"{name}'s console:\"
+tail -n 40 /var/log/xen/console/guest-{name}.log"
+    );
+    Ok(dom0.run(&script, XL_TIMEOUT)?.text)
+}
+
 /// Both domains' CPU seconds so far.
 pub(crate) fn cpu_times(dom0: &mut Agent, kind: Kind) -> Result<CpuTimes> {
     let text = dom0.run("xl list", XL_TIMEOUT)?.success("xl list")?;
