@@ -1,6 +1,7 @@
 //! Waiting for the next event without losing one.
 
 use super::{clock, interrupts, timer};
+use core::arch::global_asm;
 use paceline_stack::time::Instant;
 use x86_64::instructions::interrupts as cpu;
 
@@ -23,5 +24,28 @@ pub(crate) fn wait(deadline: Option<Instant>, busy: impl FnOnce() -> bool) {
         }
         timer::arm(deadline, now);
     }
-    cpu::enable_and_hlt();
+    idle_halt();
+}
+
+// Enables interrupts and halts until one comes.
+//
+// `sti` holds interrupts back until the instruction behind it is done, so that none should come
+// between it and `hlt`. A hypervisor inside an emulated machine can lose that when it is itself
+// interrupted just there (QEMU's SVM does not restore the interrupt shadow): the interrupt is then
+// served before the halt, which would sleep over what it announced, and for ever, since Xen
+// interrupts only once until its events are dispatched. So the interrupt handler skips the `hlt`
+// at `idle_hlt`.
+global_asm!(
+    ".pushsection .text.idle, \"ax\"",
+    "idle_halt:",
+    "sti",
+    ".globl idle_hlt",
+    "idle_hlt:",
+    "hlt",
+    "ret",
+    ".popsection",
+);
+
+unsafe extern "C" {
+    safe fn idle_halt();
 }

@@ -176,6 +176,12 @@ interrupt_entry:
     pushq %r10
     pushq %r11
     movq 72(%rsp), %rdi
+    // See `idle_hlt`, which is one byte long.
+    leaq idle_hlt(%rip), %rax
+    cmpq %rax, 80(%rsp)
+    jne 2f
+    incq 80(%rsp)
+2:
     subq $8, %rsp
     call {interrupt}
     addq $8, %rsp
