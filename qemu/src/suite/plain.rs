@@ -21,12 +21,15 @@ const READY: &str = "paceline ready";
 
 pub(super) fn steps() -> Vec<Step> {
     type Work = fn(&mut Bench<'_>) -> Result<()>;
-    let works: [(&str, Work); 7] = [
+    let works: [(&str, Work); 10] = [
         ("boot to a console that names its NIC", boots),
         ("iperf3 through a forwarded port, both ways", iperf3),
         ("poweroff", poweroff),
         ("panic gives a report and a crash status", panic),
         ("page fault gives a report and a crash status", fault),
+        ("a full stack faults on its guard page", stack_overflow),
+        ("code cannot be written", write_to_code),
+        ("data cannot be executed", execute_data),
         ("a bad ip= is refused", bad_ip),
         ("an unknown word is reported", unknown_word),
     ];
@@ -114,6 +117,18 @@ fn panic(bench: &mut Bench<'_>) -> Result<()> {
 
 fn fault(bench: &mut Bench<'_>) -> Result<()> {
     crash(bench, "crash fault", "page fault")
+}
+
+fn stack_overflow(bench: &mut Bench<'_>) -> Result<()> {
+    crash(bench, "crash stack", "double fault")
+}
+
+fn write_to_code(bench: &mut Bench<'_>) -> Result<()> {
+    crash(bench, "crash write", "write to a read-only page")
+}
+
+fn execute_data(bench: &mut Bench<'_>) -> Result<()> {
+    crash(bench, "crash execute", "jump to a page without code")
 }
 
 fn crash(bench: &Bench<'_>, line: &str, reason: &str) -> Result<()> {
