@@ -119,7 +119,7 @@ fn measure_guest(
     for test in tests(options.flows) {
         let label = format!("{name}: iperf3 {}", test.names.join(" and "));
         let measured = phase(&label, || measure_test(dom0, guest, &test, options.time_s));
-        rows.extend(measured.map_err(|error| diagnosed(dom0, guest, error))?);
+        rows.extend(measured.map_err(|error| diagnosed(dom0, guest, &error))?);
     }
     phase(&format!("{name}: shut down"), || {
         domain::shutdown(dom0, guest)
@@ -134,7 +134,7 @@ fn measure_guest(
 }
 
 /// Adds to an error what dom0 and the guest say about it, when they still can.
-fn diagnosed(dom0: &mut Agent, guest: Kind, error: anyhow::Error) -> anyhow::Error {
+fn diagnosed(dom0: &mut Agent, guest: Kind, error: &anyhow::Error) -> anyhow::Error {
     match domain::diagnosis(dom0, guest) {
         Ok(text) => anyhow::anyhow!("{error:#}\nin dom0:\n{text}"),
         Err(silence) => anyhow::anyhow!("{error:#}\ndom0: {silence:#}"),
