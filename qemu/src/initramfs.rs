@@ -38,10 +38,12 @@ const DOM0_PROGRAMS: [&str; 11] = [
     "xenstore-write",
 ];
 /// Xen's private programs, which lie in a folder that carries the version.
-const XEN_PROGRAMS: [&str; 5] = [
+const XEN_PROGRAMS: [&str; 7] = [
     "libxl-save-helper",
     "xen-init-dom0",
+    "xenconsole",
     "xenconsoled",
+    "xenctx",
     "xenstored",
     "xl",
 ];
