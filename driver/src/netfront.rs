@@ -39,7 +39,7 @@ pub use tx::{
 pub use vif::{ConnectError, Vif, XenbusState};
 pub use violation::{RingKind, Violation};
 
-use crate::page::{Page, PagePool};
+use crate::page::{Page, PagePool, Supply};
 use crate::xen::event::EventChannels;
 use crate::xen::grant::{GrantError, GrantTable};
 use crate::xen::{DomId, Errno, EventPort, GrantRef, Hypervisor, PAGE_BYTES};
@@ -289,11 +289,17 @@ impl Netfront {
         self.queue.as_ref().map_or(0, |queue| queue.rx.posted())
     }
 
-    /// A page to write payload into. None while there are no more than the receive ring needs:
-    /// without receiving, no acknowledgement would ever free one.
+    /// A page to write payload into. None unless [`Self::supply`] is plenty: without receiving,
+    /// no acknowledgement would ever free one.
     pub fn alloc_page(&mut self) -> Option<Page> {
+        (self.supply() == Supply::Plenty).then(|| self.grants.pool().alloc())?
+    }
+
+    /// How many pages there are beyond those that the rings need.
+    pub fn supply(&self) -> Supply {
         let pool = self.grants.pool();
-        (pool.available() > self.reserve()).then(|| pool.alloc())?
+        let left = pool.available().saturating_sub(self.reserve());
+        Supply::of(left, pool.pages().saturating_sub(OPEN_PAGES))
     }
 
     /// The next received frame, if any.

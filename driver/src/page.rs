@@ -173,6 +173,30 @@ impl PagePool {
     }
 }
 
+/// How much of a pool is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Supply {
+    /// More than a quarter: take what you need.
+    Plenty,
+    /// More than an eighth: for received data only, and with restraint.
+    Scarce,
+    /// So little that what is received must not be kept.
+    Spent,
+}
+
+impl Supply {
+    /// Judges `left` pages of `all` that can be had.
+    pub const fn of(left: usize, all: usize) -> Self {
+        if left <= all / 8 {
+            Self::Spent
+        } else if left <= all / 4 {
+            Self::Scarce
+        } else {
+            Self::Plenty
+        }
+    }
+}
+
 impl fmt::Debug for PagePool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PagePool")

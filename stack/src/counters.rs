@@ -101,6 +101,8 @@ counters! {
         udp_out_datagrams = "UdpOutDatagrams",
         /// UDP datagrams dropped because the socket's queue was full.
         udp_rcvbuf_errors = "UdpRcvbufErrors",
+        /// UDP datagrams dropped because the device had no page left to keep them in.
+        udp_mem_errors = "UdpMemErrors",
         /// UDP datagrams with a wrong checksum.
         udp_in_csum_errors = "UdpInCsumErrors",
         /// Frames dropped: not for us, or no protocol we know.

@@ -294,6 +294,19 @@ pub struct Capabilities {
     pub tx_checksum6: bool,
 }
 
+/// How much of a device's memory is left for received data that waits to be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RxMemory {
+    /// Enough.
+    #[default]
+    Plenty,
+    /// Little: each connection may keep some, so that it gets on.
+    Scarce,
+    /// What is left is needed to receive at all. Nothing more may be kept, or acknowledgments and
+    /// resets, which free memory, would find no page to arrive in.
+    Spent,
+}
+
 /// A NIC: a queue pair with the pages its frames lie in.
 pub trait Device {
     /// Its memory.
@@ -309,8 +322,12 @@ pub trait Device {
     fn link_up(&self) -> bool;
 
     /// A fresh page to write payload into; none when the pool is spent but for what receiving
-    /// needs: a full send buffer must not shut out the acknowledgments that empty it.
+    /// needs: a full send buffer must not shut out the acknowledgments that empty it, nor by
+    /// itself make [`Device::rx_memory`] anything worse than [`RxMemory::Scarce`].
     fn alloc_page(&mut self) -> Option<Self::Page>;
+
+    /// What the pool still has for received data.
+    fn rx_memory(&self) -> RxMemory;
 
     /// The next received frame, if any.
     fn receive(&mut self, now: Instant) -> Option<RxFrame<Self::Page>>;

@@ -6,7 +6,7 @@ mod udp;
 
 use crate::{
     counters::Counters,
-    device::{Device, Slice},
+    device::{Device, RxMemory, Slice},
     ip::{Ip, output::Output},
     siphash::siphash24,
     tcp::Tcp,
@@ -112,6 +112,9 @@ impl<D: Device> Stack<D> {
         });
         self.watch_link();
         let (received, more) = self.receive();
+        if self.device.rx_memory() == RxMemory::Spent {
+            self.tcp.prune(now);
+        }
         self.run_ip();
         let (tcp, mut output) = self.tcp_and_output();
         tcp.poll(now, &mut output);

@@ -4,8 +4,8 @@
 
 use paceline_stack::{
     device::{
-        Capabilities, Completion, Device, Page, RxChecksum, RxFrame, Slice, TxError, TxFrame,
-        TxOffload,
+        Capabilities, Completion, Device, Page, RxChecksum, RxFrame, RxMemory, Slice, TxError,
+        TxFrame, TxOffload,
     },
     net::Net,
     socket::{TcpListener, TcpStream, UdpSocket},
@@ -162,6 +162,10 @@ impl Device for Cable {
 
     fn alloc_page(&mut self) -> Option<PoolPage> {
         PoolPage::alloc(&self.pool)
+    }
+
+    fn rx_memory(&self) -> RxMemory {
+        RxMemory::Plenty
     }
 
     fn receive(&mut self, _now: Instant) -> Option<RxFrame<PoolPage>> {

@@ -5,13 +5,13 @@ use alloc::{boxed::Box, rc::Rc};
 use core::{cell::RefCell, fmt};
 use paceline_driver::{
     netfront::{self, Netfront},
-    page::{self, PagePool},
+    page::{self, PagePool, Supply},
     virtio::{self, VirtioTransport, net},
 };
 use paceline_stack::{
     device::{
-        self, Capabilities, Completion, Device, IpVersion, Owner, RxChecksum, RxFrame, Slice,
-        TxError, TxFrame, TxOffload,
+        self, Capabilities, Completion, Device, IpVersion, Owner, RxChecksum, RxFrame, RxMemory,
+        Slice, TxError, TxFrame, TxOffload,
     },
     time::{Duration, Instant},
 };
@@ -72,9 +72,8 @@ impl Virtio {
         Self { net, pool }
     }
 
-    /// How many pages are kept for receiving.
-    fn reserve(&self) -> usize {
-        self.pool.pages() / 8
+    fn supply(&self) -> Supply {
+        Supply::of(self.pool.available(), self.pool.pages())
     }
 
     fn receive(&mut self) -> Option<RxFrame<Page>> {
@@ -231,12 +230,22 @@ impl Device for Nic {
     fn alloc_page(&mut self) -> Option<Page> {
         match self {
             Self::Netfront(netfront) => netfront.borrow_mut().alloc_page(),
-            Self::Virtio(virtio) if virtio.pool.available() > virtio.reserve() => {
-                virtio.pool.alloc()
-            }
+            Self::Virtio(virtio) if virtio.supply() == Supply::Plenty => virtio.pool.alloc(),
             Self::Virtio(_) => None,
         }
         .map(Page)
+    }
+
+    fn rx_memory(&self) -> RxMemory {
+        let supply = match self {
+            Self::Netfront(netfront) => netfront.borrow().supply(),
+            Self::Virtio(virtio) => virtio.supply(),
+        };
+        match supply {
+            Supply::Plenty => RxMemory::Plenty,
+            Supply::Scarce => RxMemory::Scarce,
+            Supply::Spent => RxMemory::Spent,
+        }
     }
 
     fn receive(&mut self, _: Instant) -> Option<RxFrame<Page>> {

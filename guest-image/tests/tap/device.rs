@@ -2,7 +2,7 @@
 
 use paceline_stack::device::{
     Capabilities, Completion, Device, MAX_RX_SLICES, MAX_TX_SLICES, Owner, Page, RxChecksum,
-    RxFrame, Slice, TxError, TxFrame, TxOffload,
+    RxFrame, RxMemory, Slice, TxError, TxFrame, TxOffload,
 };
 use paceline_stack::sim::{PAGE_BYTES, Pool, SimPage};
 use paceline_stack::time::{Duration, Instant};
@@ -205,6 +205,10 @@ impl Device for Tap {
 
     fn alloc_page(&mut self) -> Option<SimPage> {
         self.pool.alloc()
+    }
+
+    fn rx_memory(&self) -> RxMemory {
+        RxMemory::Plenty
     }
 
     fn receive(&mut self, _now: Instant) -> Option<RxFrame<SimPage>> {

@@ -15,7 +15,7 @@ pub(crate) mod reassembly;
 pub use interface::ConfigError;
 
 use crate::{
-    device::{MAX_RX_SLICES, Owner, Page, Slice, SliceRef},
+    device::{MAX_RX_SLICES, Owner, Page, RxMemory, Slice, SliceRef},
     siphash::siphash24,
     time::Instant,
 };
@@ -48,6 +48,8 @@ pub struct RxMeta {
     pub ecn: u8,
     /// Of a message made of several TCP segments: the payload bytes of each.
     pub segment_bytes: Option<u16>,
+    /// What the device has left to keep it in.
+    pub memory: RxMemory,
 }
 
 /// The way to a destination.

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     device::{
         Capabilities, Completion, Device, MAX_HEADER_BYTES, Owner, Page, RxChecksum, RxFrame,
-        Slice, SliceRef, TxError, TxFrame, TxOffload,
+        RxMemory, Slice, SliceRef, TxError, TxFrame, TxOffload,
     },
     time::{Duration, Instant},
 };
@@ -264,6 +264,18 @@ impl Device for SimDevice {
         let nic = self.0.borrow();
         let share = nic.config.pages - nic.config.pages / 4;
         (nic.pool.live() < share).then(|| nic.pool.alloc())?
+    }
+
+    fn rx_memory(&self) -> RxMemory {
+        let nic = self.0.borrow();
+        let (pages, left) = (nic.config.pages, nic.config.pages - nic.pool.live());
+        if left <= pages / 8 {
+            RxMemory::Spent
+        } else if left <= pages / 4 {
+            RxMemory::Scarce
+        } else {
+            RxMemory::Plenty
+        }
     }
 
     fn receive(&mut self, _now: Instant) -> Option<RxFrame<SimPage>> {

@@ -2,7 +2,7 @@
 
 use super::{Stack, input::Packet};
 use crate::{
-    device::{Device, RxChecksum, Slice},
+    device::{Device, RxChecksum, RxMemory, Slice},
     ip::{IcmpError, IcmpErrorKind, output::Datagram, reassembly::Expired},
     wire::{
         checksum::{Checksum, checksum, update},
@@ -204,6 +204,7 @@ impl<D: Device> Stack<D> {
             broadcast: self.ip.interface.is_broadcast(header.dst),
             checksum: RxChecksum::Unverified,
             segment_bytes: None,
+            memory: RxMemory::Plenty,
         };
         let (kind, code) = (icmpv4::TIME_EXCEEDED, icmpv4::CODE_REASSEMBLY);
         self.send_icmp_error(&packet, &slices, kind, code);

@@ -2,7 +2,7 @@
 
 use super::Stack;
 use crate::{
-    device::{Device, Page, RxChecksum, RxFrame, Slice},
+    device::{Device, Page, RxChecksum, RxFrame, RxMemory, Slice},
     ip::{RxMeta, RxSlices, arp::Evidence, reassembly::Outcome},
     wire::{
         arp,
@@ -23,6 +23,7 @@ pub(super) struct Packet<'a> {
     pub(super) broadcast: bool,
     pub(super) checksum: RxChecksum,
     pub(super) segment_bytes: Option<u16>,
+    pub(super) memory: RxMemory,
 }
 
 impl Packet<'_> {
@@ -51,6 +52,7 @@ impl Packet<'_> {
             dst: IpAddr::V4(self.header.dst),
             ecn: self.header.ecn(),
             segment_bytes: self.segment_bytes,
+            memory: self.memory,
         }
     }
 }
@@ -178,8 +180,13 @@ impl<D: Device> Stack<D> {
             broadcast: to_all,
             checksum,
             segment_bytes,
+            memory: self.device.rx_memory(),
         };
         if header.is_fragment() {
+            if packet.memory != RxMemory::Plenty {
+                self.counters.ip_reasm_fails += 1;
+                return;
+            }
             self.fragment(&packet, mem::take(slices));
             return;
         }

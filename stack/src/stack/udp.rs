@@ -2,7 +2,7 @@
 
 use super::{Stack, input::Packet};
 use crate::{
-    device::{Device, MAX_TX_SLICES, Page, Slice},
+    device::{Device, MAX_TX_SLICES, Page, RxMemory, Slice},
     ip::{MAX_TRANSPORT_BYTES, SendError, output::Datagram},
     udp::{Delivery, MAX_PAYLOAD_BYTES, UdpError},
     wire::{
@@ -28,6 +28,11 @@ impl<D: Device> Stack<D> {
         // RFC 768: no checksum was made when the field is zero.
         if header.checksum != 0 && !packet.checksum_is_good(slices, total_bytes) {
             self.counters.udp_in_csum_errors += 1;
+            self.counters.udp_in_errors += 1;
+            return;
+        }
+        if packet.memory == RxMemory::Spent {
+            self.counters.udp_mem_errors += 1;
             self.counters.udp_in_errors += 1;
             return;
         }

@@ -43,6 +43,7 @@ impl<P: Page> Tcp<P> {
             page_waiters: Vec::new(),
             pages_freed: false,
             page_retry: None,
+            prune_at: None,
         }
     }
 

@@ -7,7 +7,7 @@ use super::{
     seq::{SeqNum, UnscaledWindow, WindowScale},
 };
 use crate::{
-    device::Page,
+    device::{Page, RxMemory},
     ip::RxSlices,
     time::Duration,
     wire::tcp::{Flags, Header},
@@ -39,6 +39,8 @@ pub(super) struct Payload<P> {
     pub(super) bytes: u32,
     /// Of a segment put together from several: the payload bytes of each.
     pub(super) segment_bytes: Option<u16>,
+    /// What the device has left to keep it in.
+    pub(super) memory: RxMemory,
 }
 
 impl<P> Payload<P> {

@@ -86,10 +86,14 @@ pub struct Tcp<P> {
     pages_freed: bool,
     /// When they are woken anyway: pages may have come free where TCP does not see it.
     page_retry: Option<Instant>,
+    /// When memory may be looked for again.
+    prune_at: Option<Instant>,
 }
 
 /// How long a task waits for pages before it tries again unasked.
 const PAGE_RETRY: Duration = Duration::from_millis(10);
+/// Least time between two searches for memory to free, which look at all connections.
+const PRUNE_INTERVAL: Duration = Duration::from_millis(100);
 /// Flows that may find the device full, in one poll, before the others wait for the next: it is
 /// full for them too.
 const MAX_BUSY: usize = 8;
@@ -112,6 +116,7 @@ impl<P: Page> Tcp<P> {
             bytes: slices.iter().map(|slice| slice.len() as u32).sum(),
             slices,
             segment_bytes: meta.segment_bytes,
+            memory: meta.memory,
         };
         self.counters.in_segs += payload.segments();
         let tuple = Tuple {
@@ -308,6 +313,18 @@ impl<P: Page> Tcp<P> {
         }
         self.settle(index);
         true
+    }
+
+    /// Frees what it may while the device has no page to keep data in: all that arrived out of
+    /// order, so that peers who never fill their gaps do not stand in the way of others.
+    pub(crate) fn prune(&mut self, now: Instant) {
+        if self.prune_at.is_some_and(|at| now < at) {
+            return;
+        }
+        self.prune_at = Some(now + PRUNE_INTERVAL);
+        for connection in self.table.iter_mut() {
+            connection.prune(&mut self.counters);
+        }
     }
 
     /// Runs timers and sends as far as the device takes.

@@ -5,10 +5,19 @@ use super::{
     connection::{Connection, Context, State},
     input::Payload,
     out_of_order::Insert,
+    send_queue::PAGE_BYTES,
     seq::{SeqNum, UnscaledWindow},
+    stats::Counters,
     timers::arm,
 };
-use crate::{device::Page, ip::RxSlices};
+use crate::{
+    device::{Page, RxMemory},
+    ip::RxSlices,
+};
+
+/// Memory that a connection may keep received data in while the device has little: room for two
+/// of the largest segments.
+const MAX_SCARCE_TRUESIZE: usize = 36 * PAGE_BYTES;
 
 impl<P: Page> Connection<P> {
     /// Takes in the payload that starts at `seq`, and the FIN behind it, if there is one.
@@ -23,6 +32,7 @@ impl<P: Page> Connection<P> {
             mut slices,
             mut bytes,
             segment_bytes,
+            memory,
         } = payload;
         let segment = segment_bytes.map_or(bytes, u32::from);
         self.rcv.mss = self.rcv.mss.max(segment.min(u32::from(self.rcv.advmss)));
@@ -57,6 +67,10 @@ impl<P: Page> Connection<P> {
             }
         }
         if bytes > 0 {
+            if !self.may_keep(memory, seq, &slices) {
+                self.refuse(ctx, seq);
+                return;
+            }
             if seq == self.rcv.nxt {
                 self.take_in_order(ctx, slices, bytes);
             } else {
@@ -67,6 +81,39 @@ impl<P: Page> Connection<P> {
         }
         if self.rcv.fin == Some(self.rcv.nxt) {
             self.on_fin();
+        }
+    }
+
+    /// Whether there is memory for data. A device short of it has some for every connection, but
+    /// none for what cannot be read yet.
+    fn may_keep(&self, memory: RxMemory, seq: SeqNum, slices: &RxSlices<P>) -> bool {
+        match memory {
+            RxMemory::Plenty => true,
+            RxMemory::Scarce => {
+                let held = self.recv_queue.truesize() + self.out_of_order.truesize();
+                seq == self.rcv.nxt && held + slices.len() * PAGE_BYTES <= MAX_SCARCE_TRUESIZE
+            }
+            RxMemory::Spent => false,
+        }
+    }
+
+    /// Drops data for want of memory, as if it had been lost on the way. What waits behind a gap
+    /// goes first, for it may (RFC 2018 §8): else it would keep the gap from being filled.
+    fn refuse(&mut self, ctx: &mut Context<'_>, seq: SeqNum) {
+        self.rcv.ack_now = true;
+        if seq == self.rcv.nxt {
+            ctx.counters.rcvq_drop += 1;
+            self.prune(ctx.counters);
+        } else {
+            ctx.counters.ofo_drop += 1;
+        }
+    }
+
+    /// Lets go of data that arrived out of order. The peer sends it again.
+    pub(super) fn prune(&mut self, counters: &mut Counters) {
+        if !self.out_of_order.is_empty() {
+            counters.ofo_pruned += 1;
+            self.out_of_order.clear();
         }
     }
 

@@ -68,6 +68,10 @@ counters! {
         ofo_queue = "TcpExtTCPOFOQueue",
         /// Segments that arrived out of order and found no room.
         ofo_drop = "TcpExtTCPOFODrop",
+        /// Connections that let go of what had arrived out of order, for want of memory.
+        ofo_pruned = "TcpExtOfoPruned",
+        /// Segments next in order that found no memory.
+        rcvq_drop = "TcpExtTCPRcvQDrop",
         /// Challenge acknowledgments sent (RFC 5961).
         challenge_ack = "TcpExtTCPChallengeACK",
         /// Challenge acknowledgments that the limit held back.

@@ -108,6 +108,13 @@ impl<P> Table<P> {
         }
     }
 
+    /// All of them, to be changed.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Connection<P>> {
+        self.slots
+            .iter_mut()
+            .filter_map(|slot| slot.connection.as_deref_mut())
+    }
+
     /// All of them.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Connection<P>> {
         self.slots

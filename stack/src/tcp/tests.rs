@@ -5,6 +5,7 @@ mod handshake;
 mod harness;
 mod hostile;
 mod loss;
+mod memory;
 mod options;
 mod sockets;
 mod states;

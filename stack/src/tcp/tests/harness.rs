@@ -2,7 +2,7 @@
 
 use super::super::{Chunk, ConnectionId, Info, ListenerId, Options, State, Tcp, testing::TestPage};
 use crate::{
-    device::{Completion, Owner, Page, Slice},
+    device::{Completion, Owner, Page, RxMemory, Slice},
     ip::{IpPacket, IpSender, Route, RxMeta, SendError},
     time::{Duration, Instant},
     wire::tcp::{Flags, Header, MAX_HEADER_BYTES, SackBlock, Timestamps},
@@ -79,6 +79,8 @@ pub(super) struct Harness {
     pub(super) now: Instant,
     /// Whether the peer's segments carry timestamps.
     pub(super) timestamps: bool,
+    /// What the device has left for received data.
+    pub(super) memory: RxMemory,
 }
 
 impl Harness {
@@ -100,6 +102,7 @@ impl Harness {
             },
             now: Instant::from_micros(1_000_000),
             timestamps: false,
+            memory: RxMemory::Plenty,
         }
     }
 
@@ -142,6 +145,7 @@ impl Harness {
             dst: US,
             ecn: 0,
             segment_bytes,
+            memory: self.memory,
         };
         self.tcp.input(self.now, &meta, slices);
         self.poll();
