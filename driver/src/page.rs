@@ -137,12 +137,12 @@ impl PagePool {
         self.0.fresh.get() as usize
     }
 
-    /// Whether no request is about page number `index`.
-    pub(crate) fn is_tx_idle(self, index: usize) -> bool {
+    /// How many requests are about page number `index`.
+    pub(crate) fn tx_users(self, index: usize) -> u32 {
         self.0
             .pages
             .get(index)
-            .is_some_and(|meta| meta.tx_users.get() == 0)
+            .map_or(0, |meta| meta.tx_users.get())
     }
 
     /// Keeps page number `index` out of circulation, from now on if it is free, else from the

@@ -148,7 +148,8 @@ Commands:
 `cargo qemu <command> --help` lists a command's options.
 ";
 
-const RIG_USAGE: &str = "      --memory MIB       memory of each guest (default: 64 for paceline, 256 for linux)
+const RIG_USAGE: &str =
+    "      --memory MIB       memory of each guest (default: 64 for paceline, 256 for linux)
       --cmdline WORDS    further words for Paceline's command line
       --accel auto|kvm|tcg
                          auto: KVM when a probe guest answers, else TCG (default: auto)

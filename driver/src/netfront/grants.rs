@@ -2,6 +2,7 @@
 
 use super::OpenError;
 use super::statistics::Statistics;
+use super::tx::MAX_TX_SLICES;
 use crate::page::{Page, PagePool};
 use crate::xen::grant::{Access, DeferredGrants, GrantTable};
 use crate::xen::{DomId, GrantRef};
@@ -19,6 +20,12 @@ const RECLAIM_GRANTS: usize = 64;
 
 /// How many pages are looked at for that, at most.
 const RECLAIM_LOOKS: usize = 1024;
+
+/// How many requests may be about one page at once, before those of the frame that is planned.
+///
+/// Xen counts the mappings of a grant in eight bits, and refuses another once the highest of them
+/// is set ("risk of counter overflow" in its `grant_table.c`): the backend would drop the frame.
+const MAX_TX_USERS: u32 = 128 - MAX_TX_SLICES as u32;
 
 /// A page that the backend may use.
 ///
@@ -100,15 +107,15 @@ impl BackendGrants {
     }
 
     /// The grant under which `page` is sent. A page keeps it until the connection ends, so that
-    /// in the long run sending takes no grant operation; any number of slots may use it at once.
+    /// in the long run sending takes no grant operation; many slots may use it at once.
     /// Only where there are more pages than references do those that no request is about have to
     /// give theirs up.
     ///
-    /// None when no more than `reserve` references are left, or when a former backend has the page
-    /// mapped still.
+    /// None when no more than `reserve` references are left, when a former backend has the page
+    /// mapped still, or when as many requests are about it as Xen allows.
     pub(super) fn tx_gref(&self, page: &Page, reserve: usize) -> Option<GrantRef> {
         let index = page.index();
-        if self.held > 0 && self.pool.is_held(index) {
+        if self.held > 0 && self.pool.is_held(index) || self.pool.tx_users(index) > MAX_TX_USERS {
             return None;
         }
         if let Some(gref) = self.pool.tx_gref(index) {
@@ -136,7 +143,7 @@ impl BackendGrants {
         for _ in 0..touched.min(RECLAIM_LOOKS) {
             let index = self.reclaim_at.get() % touched;
             self.reclaim_at.set(index + 1);
-            if !self.pool.is_tx_idle(index) || self.pool.is_held(index) {
+            if self.pool.tx_users(index) > 0 || self.pool.is_held(index) {
                 continue;
             }
             if let Some(gref) = self.pool.tx_gref(index)

@@ -37,7 +37,8 @@ statistics! {
     tx_copied,
     /// Frames refused for want of ring slots: the caller keeps and repeats them.
     tx_full,
-    /// Frames refused for want of a page or grant reference.
+    /// Frames refused for want of a page or grant reference, or because too many requests are about
+    /// one page.
     tx_no_buffer,
     /// Frames refused because the device is not connected.
     tx_down,

@@ -68,19 +68,52 @@ pub struct Port<D: Device> {
     net: Net<D>,
     listener: TcpListener<D>,
     timers: Timers,
-    /// What is sent, over and over.
-    filler: D::Page,
+    filler: Filler<D::Page>,
+}
+
+/// How many pages [`Filler`] has: so many that none is in more slots of a queue than Xen can count
+/// mappings of it, with several to spare for a device that keeps them long.
+const FILLER_PAGES: usize = 8;
+
+/// What is sent, over and over: full pages in turn.
+#[derive(Clone, Debug)]
+struct Filler<P> {
+    pages: [P; FILLER_PAGES],
+    next: usize,
+}
+
+impl<P: Page> Filler<P> {
+    /// None when the device has not as many pages left.
+    fn new(mut alloc: impl FnMut() -> Option<P>) -> Option<Self> {
+        let mut pages = heapless::Vec::<P, FILLER_PAGES>::new();
+        for _ in 0..FILLER_PAGES {
+            let mut page = alloc()?;
+            let spare = page.spare_mut();
+            spare.fill(FILLER);
+            let len = spare.len();
+            page.commit(len);
+            pages.push(page).ok()?;
+        }
+        let pages = pages.into_array().ok()?;
+        Some(Self { pages, next: 0 })
+    }
+
+    /// Up to `max` bytes.
+    fn slice(&self, max: usize) -> Slice<P> {
+        Slice::new(self.pages[self.next].clone(), 0..max)
+    }
+
+    /// The slice has been taken.
+    fn advance(&mut self) {
+        self.next = (self.next + 1) % FILLER_PAGES;
+    }
 }
 
 impl<D: Device> Port<D> {
     /// Listens on `port` of all addresses.
     pub fn open(net: &Net<D>, timers: &Timers, port: u16) -> Result<Self, OpenError> {
-        let page = net.with(|stack| stack.device_mut().alloc_page());
-        let mut filler = page.ok_or(OpenError::NoPage)?;
-        let spare = filler.spare_mut();
-        spare.fill(FILLER);
-        let len = spare.len();
-        filler.commit(len);
+        let filler = Filler::new(|| net.with(|stack| stack.device_mut().alloc_page()))
+            .ok_or(OpenError::NoPage)?;
         let listener = TcpListener::bind_port(net, port, BACKLOG).map_err(OpenError::Listen)?;
         Ok(Self {
             net: net.clone(),
@@ -135,7 +168,7 @@ impl<D: Device> Network for Port<D> {
 /// A connection of a [`Port`].
 pub struct Connection<D: Device> {
     stream: TcpStream<D>,
-    filler: D::Page,
+    filler: Filler<D::Page>,
     max_buffer_bytes: u32,
 }
 
@@ -191,10 +224,12 @@ impl<D: Device> Stream for Connection<D> {
         if let Some(small) = SMALL.get(..max) {
             return self.poll_write(cx, small);
         }
-        let slice = Slice::new(self.filler.clone(), 0..max);
+        let slice = self.filler.slice(max);
         let len = slice.len();
         let write = pin!(self.stream.write_slice(slice)).poll(cx);
-        write.map_ok(|()| len).map_err(from_write)
+        ready!(write.map_err(from_write))?;
+        self.filler.advance();
+        Poll::Ready(Ok(len))
     }
 
     fn shutdown(&mut self) {

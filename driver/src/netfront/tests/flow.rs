@@ -181,10 +181,11 @@ fn the_longest_frame_has_65_535_bytes() {
 #[test]
 fn a_full_ring_is_back_pressure() {
     let mut rig = Rig::linux();
-    let payload = rig.slices(&pattern(1400, 2), 1400);
+    let mut payload = rig.slices(&pattern(1400, 2), 1400);
     let header = tcp4_header();
     let mut sent = 0;
     while rig.transmit(&header, &payload, TxOffload::None, 3) == Ok(()) {
+        payload = rig.slices(&pattern(1400, 2), 1400);
         sent += 1;
     }
     assert_eq!(sent, 128);
@@ -204,6 +205,39 @@ fn a_full_ring_is_back_pressure() {
     assert_eq!(bytes, (128 + 64) * 1400);
     assert_eq!(rig.device().tx_room(), 256);
     assert_eq!(rig.statistics().tx_full, 2);
+}
+
+/// Each mapping of a grant counts in eight bits of Xen's, so that the backend cannot map a page
+/// that is in too many slots.
+#[test]
+fn one_page_in_all_slots_is_never_dropped() {
+    let mut rig = Rig::linux();
+    let page = rig.slices(&pattern(4096, 3), 4096);
+    let payload: Vec<_> = (0..15).map(|_| page[0].clone()).collect();
+    let header = tcp4_header();
+    let offload = TxOffload::Tso {
+        mss_bytes: 1448,
+        version: IpVersion::V4,
+    };
+    let mut sent = 0;
+    for _ in 0..4 {
+        while rig.transmit(&header, &payload, offload, 1) == Ok(()) {
+            sent += 1;
+            rig.flush();
+            rig.host.poll();
+        }
+        assert!(
+            rig.device().tx_room() > 17,
+            "it is not the ring that is full"
+        );
+        rig.settle();
+    }
+    assert!(sent >= 4 * 8, "{sent} frames of 16 data slots each");
+    assert_eq!(rig.statistics().tx_errors, 0);
+    for _ in 0..sent {
+        let frame = rig.netback().next_sent().expect("every frame arrives");
+        assert_eq!(frame.bytes, joined(&header, &payload));
+    }
 }
 
 #[test]

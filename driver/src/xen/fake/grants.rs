@@ -9,6 +9,9 @@ use crate::xen::types::{DomId, Gfn, GrantRef, PAGE_BYTES};
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
 
+/// Xen counts the mappings of a grant in eight bits, and maps no more once the highest is set.
+const MAX_USES: u32 = 0x80;
+
 /// How often a grant is mapped.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Uses {
@@ -30,6 +33,8 @@ pub enum MapGrantError {
     },
     /// It grants reading only (`GNTST_general_error`).
     ReadOnly,
+    /// It is mapped as often as Xen can count (`GNTST_general_error`).
+    CounterOverflow,
     /// The frame it names is not the guest's memory (`GNTST_bad_page`).
     NoSuchFrame(Gfn),
 }
@@ -65,9 +70,12 @@ impl FakeXen {
         } else {
             GTF_READING
         };
-        flags.fetch_or(mark, Ordering::SeqCst);
         let mut mappings = self.0.mappings.borrow_mut();
         let uses = mappings.entry(gref.0).or_default();
+        if uses.readers.max(uses.writers) >= MAX_USES {
+            return Err(MapGrantError::CounterOverflow);
+        }
+        flags.fetch_or(mark, Ordering::SeqCst);
         if write {
             uses.writers += 1;
         } else {
