@@ -454,7 +454,8 @@ impl<P: Page> Tcp<P> {
         connection.held = false;
         connection.wakers.read = None;
         connection.wakers.write = None;
-        let unread = unread || connection.recv_queue.len() > 0;
+        let unread =
+            unread || connection.recv_queue.len() > 0 || !connection.out_of_order.is_empty();
         if connection.state == State::SynSent {
             connection.abort(Failure::Aborted);
         } else if unread && connection.state != State::Closed {

@@ -33,6 +33,9 @@ pub struct Config {
     /// `net.ipv4.tcp_retries2`: timeouts in a row after which a connection is given up
     /// (RFC 1122 §4.2.3.5, R2).
     pub retries2: u8,
+    /// `net.ipv4.tcp_orphan_retries`: timeouts in a row, or window probes, after which a
+    /// connection that its owner has closed is given up.
+    pub orphan_retries: u8,
     /// `net.ipv4.tcp_fin_timeout`: how long a closed connection waits for the peer's FIN.
     pub fin_timeout: Duration,
     /// Twice the maximum segment lifetime: how long TIME-WAIT lasts.
@@ -61,6 +64,7 @@ impl Default for Config {
             syn_retries: 6,
             synack_retries: 5,
             retries2: 15,
+            orphan_retries: 8,
             fin_timeout: Duration::from_mins(1),
             time_wait: Duration::from_mins(1),
             max_tw_buckets: 4096,

@@ -57,7 +57,10 @@ impl<P: Page> Connection<P> {
         if self.retransmits.is_empty() {
             return;
         }
-        if self.timeouts >= ctx.config.retries2 || self.is_out_of_patience(ctx) {
+        if self.timeouts >= ctx.config.retries2
+            || self.is_out_of_patience(ctx)
+            || self.is_forsaken(ctx)
+        {
             ctx.counters.abort_on_timeout += 1;
             self.abort(Failure::TimedOut);
             return;
@@ -85,10 +88,17 @@ impl<P: Page> Connection<P> {
             .is_some_and(|limit| ctx.now.since(self.stalled_since) >= limit)
     }
 
+    /// Whether nobody holds the connection any more and its peer has taken nothing for as many
+    /// timeouts as such a one is worth. Answers to probes do not count: with them, a peer could
+    /// have us keep what was sent to it for ever.
+    fn is_forsaken(&self, ctx: &Context<'_>) -> bool {
+        !self.held && self.listener.is_none() && self.rtt.backoff() >= ctx.config.orphan_retries
+    }
+
     /// The window is still closed, or too small (RFC 9293 §3.8.6.1). A peer that answers may keep
     /// it so for ever; one that does not is given up as for a retransmission.
     fn on_persist(&mut self, ctx: &mut Context<'_>) {
-        if self.timeouts >= ctx.config.retries2 {
+        if self.timeouts >= ctx.config.retries2 || self.is_forsaken(ctx) {
             ctx.counters.abort_on_timeout += 1;
             self.abort(Failure::TimedOut);
             return;

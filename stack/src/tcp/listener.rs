@@ -14,7 +14,8 @@ pub(super) struct Listener {
     local: SocketAddr,
     /// Most connections half open, and most that wait to be accepted.
     backlog: usize,
-    half_open: usize,
+    /// Oldest first.
+    half_open: VecDeque<ConnectionId>,
     established: VecDeque<ConnectionId>,
     /// Settings its connections start with.
     pub(super) options: Options,
@@ -26,7 +27,7 @@ impl Listener {
         Self {
             local,
             backlog: backlog.max(1),
-            half_open: 0,
+            half_open: VecDeque::new(),
             established: VecDeque::new(),
             options,
             waker: None,
@@ -53,7 +54,7 @@ impl Listener {
 
     /// Whether there is room for one more half-open connection.
     pub(super) fn takes_syn(&self) -> bool {
-        self.half_open < self.backlog && self.takes_established()
+        self.half_open.len() < self.backlog && self.takes_established()
     }
 
     /// Whether there is room for one more that waits to be accepted.
@@ -61,14 +62,21 @@ impl Listener {
         self.established.len() < self.backlog
     }
 
+    /// The half-open connection that keeps another one from beginning, if it is only that: the
+    /// oldest.
+    pub(super) fn in_the_way(&self) -> Option<ConnectionId> {
+        let full = self.half_open.len() >= self.backlog && self.takes_established();
+        self.half_open.front().copied().filter(|_| full)
+    }
+
     /// A connection begins.
-    pub(super) fn begin(&mut self) {
-        self.half_open += 1;
+    pub(super) fn begin(&mut self, id: ConnectionId) {
+        self.half_open.push_back(id);
     }
 
     /// A half-open connection is established.
     pub(super) fn establish(&mut self, id: ConnectionId) {
-        self.half_open = self.half_open.saturating_sub(1);
+        self.half_open.retain(|&other| other != id);
         self.established.push_back(id);
         if let Some(waker) = self.waker.take() {
             waker.wake();
@@ -77,11 +85,8 @@ impl Listener {
 
     /// A connection is gone that was half open or waited to be accepted.
     pub(super) fn lost(&mut self, id: ConnectionId) {
-        let waiting = self.established.len();
+        self.half_open.retain(|&other| other != id);
         self.established.retain(|&other| other != id);
-        if self.established.len() == waiting {
-            self.half_open = self.half_open.saturating_sub(1);
-        }
     }
 
     /// The connection that has waited longest.

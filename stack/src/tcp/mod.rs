@@ -230,6 +230,7 @@ impl<P: Page> Tcp<P> {
         if !header.flags.contains(Flags::SYN) {
             return;
         }
+        self.make_way(index);
         let Some(listener) = self.listeners[index].as_mut() else {
             return;
         };
@@ -239,7 +240,6 @@ impl<P: Page> Tcp<P> {
             self.counters.listen_drops += 1;
             return;
         }
-        listener.begin();
         let options = listener.options.clone();
         let mut iss = self.secrets.initial_sequence(tuple, now);
         if let Some(after) = after
@@ -268,7 +268,25 @@ impl<P: Page> Tcp<P> {
             connection.take_syn(&ctx, header);
             connection
         });
+        if let Some(listener) = self.listener(index) {
+            listener.begin(id);
+        }
         self.settle(id.index());
+    }
+
+    /// When half-open connections fill a listener's backlog, the oldest goes if its peer has let
+    /// a first SYN and ACK go unanswered (RFC 4987 §3.4): peers that never answer, as in a flood,
+    /// then shut others out for a second or so, not for as long as the retries last.
+    fn make_way(&mut self, listener: usize) {
+        if let Some(id) = self.listener(listener).and_then(|l| l.in_the_way())
+            && let Some(connection) = self.table.get(id)
+            && connection.timeouts > 0
+        {
+            self.counters.attempt_fails += 1;
+            self.counters.listen_drops += 1;
+            connection.state = State::Closed;
+            self.close(id.index());
+        }
     }
 
     /// Takes in an ICMP error; true when it concerns a connection and the quoted sequence number

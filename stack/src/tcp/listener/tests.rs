@@ -11,19 +11,22 @@ fn listener(local: &str, backlog: usize) -> Listener {
 #[test]
 fn both_queues_are_bounded() {
     let mut listener = listener("0.0.0.0:80", 2);
-    listener.begin();
-    listener.begin();
+    listener.begin(ConnectionId::new(0, 0));
+    assert_eq!(listener.in_the_way(), None);
+    listener.begin(ConnectionId::new(1, 0));
     assert!(!listener.takes_syn());
+    assert_eq!(listener.in_the_way(), Some(ConnectionId::new(0, 0)));
     listener.establish(ConnectionId::new(0, 0));
     assert!(listener.takes_syn());
-    listener.begin();
+    listener.begin(ConnectionId::new(2, 0));
     listener.establish(ConnectionId::new(1, 0));
     listener.establish(ConnectionId::new(2, 0));
     assert!(!listener.takes_established());
+    assert_eq!(listener.in_the_way(), None);
     assert_eq!(listener.accept(), Some(ConnectionId::new(0, 0)));
     listener.lost(ConnectionId::new(1, 0));
-    listener.begin();
-    listener.begin();
+    listener.begin(ConnectionId::new(8, 0));
+    listener.begin(ConnectionId::new(9, 0));
     listener.lost(ConnectionId::new(9, 0));
     assert!(listener.takes_syn());
     assert_eq!(listener.accept(), Some(ConnectionId::new(2, 0)));

@@ -112,7 +112,8 @@ fn close_that_is_never_answered_is_given_up() {
     h.poll();
     h.pass(Duration::from_secs(2000));
     let sent = h.sent();
-    assert!(sent.len() > 15, "{}", sent.len());
+    // The data, the FIN, `tcp_orphan_retries`, the reset.
+    assert_eq!(sent.len(), 2 + 8 + 1);
     assert!(sent.last().unwrap().header.flags.contains(Flags::RST));
     assert_eq!(h.tcp.count(), (0, 0));
 }
@@ -232,4 +233,48 @@ fn abort_resets_at_once() {
     assert_eq!(reset.seq, iss.wrapping_add(101));
     let read = h.tcp.poll_read(id, core::task::Waker::noop(), &mut [0]);
     assert_eq!(read, core::task::Poll::Ready(Err(ReadError::Aborted)));
+}
+
+/// A peer that keeps its window closed and answers every probe must not have us keep what was
+/// written for ever, once our side has closed.
+#[test]
+fn a_closed_window_does_not_hold_a_closed_connection_for_ever() {
+    for sent_before in [0, 1000] {
+        let mut h = Harness::new();
+        let (id, iss) = h.established();
+        let una = iss.wrapping_add(1);
+        if sent_before > 0 {
+            h.write(id, &vec![1; sent_before]);
+        }
+        h.input_with(Flags::ACK, peer(0), una, &[], |header| header.window = 0);
+        h.write(id, &[1; 5000]);
+        h.tcp.release(id, false, h.now);
+        h.sent();
+        let start = h.now;
+        let mut reset = false;
+        while !reset && h.now.since(start) < Duration::from_hours(24) {
+            h.pass(Duration::from_millis(100));
+            for out in h.sent() {
+                reset |= out.header.flags.contains(Flags::RST);
+                h.input_with(Flags::ACK, peer(0), una, &[], |header| header.window = 0);
+            }
+        }
+        let took = h.now.since(start);
+        assert!(reset, "{sent_before}");
+        assert!(took > Duration::from_secs(30), "{took:?}: too impatient");
+        assert!(took < Duration::from_mins(10), "{took:?}: too patient");
+        assert_eq!(h.tcp.count().0, 0);
+    }
+}
+
+#[test]
+fn closing_before_a_gap_is_filled_resets() {
+    let mut h = Harness::new();
+    let (id, iss) = h.established();
+    h.input(Flags::ACK, peer(1000), iss.wrapping_add(1), &[1; 1000]);
+    h.sent();
+    h.tcp.release(id, false, h.now);
+    h.poll();
+    assert!(h.one().header.flags.contains(Flags::RST));
+    assert_eq!(h.tcp.count().0, 0);
 }

@@ -97,6 +97,39 @@ fn half_open_connections_are_given_up() {
     assert_eq!(h.one().header.flags, Flags::SYN | Flags::ACK);
 }
 
+/// A flood of SYNs from peers that do not exist must not shut real ones out for longer than a
+/// retransmission takes, and must not displace a handshake that is merely slow.
+#[test]
+fn a_syn_flood_ends_when_it_ends() {
+    let mut h = Harness::new();
+    let listener = h.listen(8);
+    for port in 0..1000 {
+        h.input_from(10_000 + port, syn(500), &[]);
+    }
+    assert_eq!(h.sent().len(), 8);
+    h.input_from(40_000, syn(500), &[]);
+    h.silent();
+    h.pass(Duration::from_millis(1100));
+    assert_eq!(h.sent().len(), 8, "each SYN and ACK again");
+    h.input_from(40_000, syn(500), &[]);
+    let out = h.one().header;
+    assert_eq!((out.dst_port, out.flags), (40_000, Flags::SYN | Flags::ACK));
+    for port in 0..1000 {
+        h.input_from(20_000 + port, syn(500), &[]);
+    }
+    let ack = crate::wire::tcp::Header {
+        flags: Flags::ACK,
+        seq: 501,
+        ack: out.seq.wrapping_add(1),
+        window: 1000,
+        ..Default::default()
+    };
+    h.input_from(40_000, ack, &[]);
+    assert!(h.tcp.poll_accept(listener, Waker::noop()).is_ready());
+    h.pass(Duration::from_mins(5));
+    assert_eq!(h.tcp.count().0, 1);
+}
+
 #[test]
 fn closing_the_listener_resets_what_nobody_accepted() {
     let mut h = Harness::new();
