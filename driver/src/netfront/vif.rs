@@ -12,6 +12,9 @@ use alloc::vec::Vec;
 use alloc::{format, vec};
 use core::cell::RefCell;
 use core::fmt;
+use core::future::{Future, poll_fn};
+use core::pin::pin;
+use core::task::Poll;
 
 /// Where the domain's network devices are.
 const VIFS: &str = "device/vif";
@@ -79,6 +82,8 @@ pub enum ConnectError {
         /// The state it is in.
         state: XenbusState,
     },
+    /// Our directory names another backend now, or none; or it is gone altogether.
+    Moved,
     /// The backend's domain is not one.
     BackendId {
         /// What was found.
@@ -115,6 +120,7 @@ impl fmt::Display for ConnectError {
             Self::Backend { state } => {
                 write!(f, "the backend became {state:?}; expected Connected")
             }
+            Self::Moved => f.write_str("the device was removed, or has another backend now"),
             Self::BackendId { found } => {
                 write!(f, "backend-id is {found}; expected less than 32752")
             }
@@ -152,6 +158,8 @@ struct Backend {
     domain: DomId,
     /// On its state.
     state: Watch,
+    /// On the key of our directory that names it.
+    name: Watch,
 }
 
 impl Vif {
@@ -207,7 +215,12 @@ impl Vif {
             if is_down(state) {
                 return Ok(state);
             }
-            backend.state.changed().await?;
+            match backend.changed(&self.store, &self.frontend).await {
+                Ok(()) => {}
+                Err(ConnectError::Store(error)) => return Err(error),
+                // To us it is gone, whatever its state is.
+                Err(_) => return Ok(XenbusState::Unknown),
+            }
         }
     }
 
@@ -226,7 +239,7 @@ impl Vif {
         self.reset(&mut backend).await?;
         self.set_state(XenbusState::Initialising).await?;
         while backend.state(&self.store).await? != XenbusState::InitWait {
-            backend.state.changed().await?;
+            backend.changed(&self.store, &self.frontend).await?;
         }
         let features = self.features(&backend).await?;
         let mac = self.mac(&backend).await?;
@@ -237,9 +250,7 @@ impl Vif {
             match backend.state(&self.store).await? {
                 XenbusState::Connected => break,
                 state if is_down(state) => return Err(ConnectError::Backend { state }),
-                _ => {
-                    backend.state.changed().await?;
-                }
+                _ => backend.changed(&self.store, &self.frontend).await?,
             }
         }
         self.backend = Some(backend);
@@ -249,7 +260,7 @@ impl Vif {
 
     /// Ends what there is of an earlier connection, so that the backend does not take its rings
     /// for those of the next.
-    async fn reset(&self, backend: &mut Backend) -> Result<(), Error> {
+    async fn reset(&self, backend: &mut Backend) -> Result<(), ConnectError> {
         let ours = read_state(&self.store, &self.frontend).await?;
         match ours {
             XenbusState::Unknown | XenbusState::Initialising => return Ok(()),
@@ -270,9 +281,7 @@ impl Vif {
                 {
                     return Ok(());
                 }
-                _ => {
-                    backend.state.changed().await?;
-                }
+                _ => backend.changed(&self.store, &self.frontend).await?,
             }
         }
     }
@@ -289,6 +298,9 @@ impl Vif {
             if let (Some(path), Some(id)) = (optional(path.await)?, optional(id.await)?) {
                 break (path, id);
             }
+            if optional(self.store.directory(frontend).await)?.is_none() {
+                return Err(ConnectError::Moved);
+            }
         };
         // Domain numbers from here on have meanings of their own (`DOMID_FIRST_RESERVED`).
         let domain = u16::try_from(id)
@@ -296,10 +308,12 @@ impl Vif {
             .filter(|&id| id < DomId::SELF.0)
             .ok_or(ConnectError::BackendId { found: id })?;
         let state = self.store.watch(format_args!("{path}/state")).await?;
+        let name = self.store.watch(format_args!("{frontend}/backend")).await?;
         Ok(Backend {
             path,
             domain: DomId(domain),
             state,
+            name,
         })
     }
 
@@ -414,6 +428,25 @@ impl Backend {
     /// The state it is in.
     async fn state(&self, store: &Xenstore) -> Result<XenbusState, Error> {
         read_state(store, &self.path).await
+    }
+
+    /// Waits until it may have changed its state. An error when the device is not its own any
+    /// more: a backend whose domain died never changes again, and the toolstack names another.
+    async fn changed(&mut self, store: &Xenstore, frontend: &str) -> Result<(), ConnectError> {
+        {
+            let mut state = pin!(self.state.changed());
+            let mut name = pin!(self.name.changed());
+            poll_fn(|cx| match state.as_mut().poll(cx) {
+                Poll::Pending => name.as_mut().poll(cx),
+                changed => changed,
+            })
+            .await?;
+        }
+        let name = store.read_string(format_args!("{frontend}/backend"));
+        match optional(name.await)? {
+            Some(name) if name == self.path => Ok(()),
+            _ => Err(ConnectError::Moved),
+        }
     }
 }
 

@@ -293,6 +293,81 @@ fn what_was_on_the_ring_is_credited_once_when_the_connection_ends() {
     );
 }
 
+/// QubesOS/qubes-issues#8237: the backend's domain dies, and the toolstack names another.
+#[test]
+fn another_backend_may_be_named_at_any_time() {
+    // After so many rounds of a backend that does less than it should.
+    for silent_from in [0, 1, 3, 10, 30, 100] {
+        let mut rig = Rig::new(BackendFeatures::linux());
+        let before = rig.inventory();
+        let frontend = rig.host.frontend().to_string();
+        let result = {
+            let Rig {
+                store,
+                client,
+                host,
+                vif,
+                device,
+                ..
+            } = &mut rig;
+            let mut rounds = 0;
+            let step = || {
+                rounds += 1;
+                if rounds <= silent_from {
+                    host.step();
+                } else if rounds == silent_from + 100 {
+                    store.write(alloc::format!("{frontend}/backend-id"), 9);
+                    store.write(
+                        alloc::format!("{frontend}/backend"),
+                        "/local/domain/9/backend/nic/1/0",
+                    );
+                }
+            };
+            let connecting = async {
+                vif.connect(device).await?;
+                Ok(vif.backend_closing().await?)
+            };
+            block_on(store, client, step, connecting)
+        };
+        let expected = [Err(ConnectError::Moved), Ok(XenbusState::Unknown)];
+        let result = result.expect("not stuck");
+        assert!(expected.contains(&result), "{silent_from}: {result:?}");
+        rig.device().close();
+        rig.now_us += RETRY_US;
+        rig.flush();
+        let after = rig.inventory();
+        // What the old backend has mapped still is not used again.
+        assert_eq!(after.grefs as usize + after.mapped, before.grefs as usize);
+        assert_eq!(after.ports, before.ports);
+    }
+}
+
+#[test]
+fn a_device_that_is_removed_is_not_waited_for() {
+    for removed_at in [0, 1, 3, 10, 100] {
+        let mut rig = Rig::new(BackendFeatures::linux());
+        let path = alloc::format!("{}/backend-id", rig.host.frontend());
+        rig.store.remove(&path);
+        let Rig {
+            store,
+            client,
+            host,
+            vif,
+            device,
+            ..
+        } = &mut rig;
+        let mut rounds = 0;
+        let step = || {
+            if rounds == removed_at {
+                host.remove();
+            }
+            rounds += 1;
+        };
+        let result = block_on(store, client, step, vif.connect(device));
+        assert_eq!(result, Some(Err(ConnectError::Moved)), "{removed_at}");
+    }
+}
+
 #[test]
 fn a_device_that_is_removed_is_not_written_to() {
     let mut rig = Rig::linux();
