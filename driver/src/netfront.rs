@@ -68,9 +68,9 @@ pub struct Features {
     pub mtu_bytes: u16,
     /// Frames may have several slots. Without it a frame is copied into one page.
     pub scatter_gather: bool,
-    /// The backend takes large TCP segments over IPv4.
+    /// The backend takes large TCP segments over IPv4; with scatter-gather only.
     pub tso4: bool,
-    /// The backend takes large TCP segments over IPv6.
+    /// The backend takes large TCP segments over IPv6; with scatter-gather only.
     pub tso6: bool,
     /// The backend completes checksums over IPv6. It does over IPv4 always.
     pub tx_checksum6: bool,

@@ -254,14 +254,16 @@ impl RxQueue {
             }
             Some(_) if self.chain.bad.is_some() => self.recycle(buffer),
             Some(len) => {
-                match grants.end(buffer, statistics) {
-                    Some(page) => self.chain.push(page, offset, len),
-                    None => self.chain.bad = Some(Bad::StillMapped),
-                }
-                if grants.deferred() > MAX_GRANTS_HELD {
-                    return Err(Violation::GrantsHeld {
-                        limit: MAX_GRANTS_HELD,
-                    });
+                if let Some(page) = grants.end(buffer, statistics) {
+                    self.chain.push(page, offset, len);
+                } else {
+                    self.chain.bad = Some(Bad::StillMapped);
+                    // Those that an earlier backend holds are not this one's fault.
+                    if grants.deferred() > MAX_GRANTS_HELD {
+                        return Err(Violation::GrantsHeld {
+                            limit: MAX_GRANTS_HELD,
+                        });
+                    }
                 }
             }
         }

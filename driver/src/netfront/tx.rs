@@ -212,7 +212,8 @@ impl<'a> Plan<'a> {
                     IpVersion::V4 => (features.tso4, header[12..14] == ETHERTYPE_IPV4),
                     IpVersion::V6 => (features.tso6, ipv6),
                 };
-                if !able || !fits || mss_bytes == 0 {
+                // A frame of one page has no room for a large segment.
+                if !able || !fits || mss_bytes == 0 || !features.scatter_gather {
                     return None;
                 }
                 MAX_FRAME_BYTES

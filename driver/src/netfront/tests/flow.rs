@@ -117,6 +117,19 @@ fn a_page_is_granted_once_for_all_the_slots_that_use_it() {
 }
 
 #[test]
+fn a_large_segment_takes_scatter_gather() {
+    let mut rig = Rig::qemu();
+    rig.device().features.tso4 = true;
+    let payload = rig.slices(&pattern(8000, 1), 4096);
+    let offload = TxOffload::Tso {
+        mss_bytes: 1448,
+        version: IpVersion::V4,
+    };
+    let refused = rig.transmit(&tcp4_header(), &payload, offload, 1);
+    assert_eq!(refused, Err(TxError::Unsendable));
+}
+
+#[test]
 fn what_breaks_a_limit_is_refused_for_good() {
     let mut rig = Rig::linux();
     let header = tcp4_header();

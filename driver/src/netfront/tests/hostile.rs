@@ -529,6 +529,29 @@ fn received_pages_that_all_stay_mapped() {
 }
 
 #[test]
+fn a_backend_does_not_answer_for_the_pages_that_one_before_it_keeps() {
+    let mut rig = Rig::linux();
+    let kept: Vec<_> = (0..65)
+        .map(|ahead| {
+            let [_, gref] = rig.netback().rings().rx.peek(ahead);
+            rig.xen
+                .map_grant(DRIVER_DOMAIN, GrantRef(gref), true)
+                .unwrap()
+        })
+        .collect();
+    rig.host.close();
+    rig.follow_backend();
+    assert_eq!(rig.device().grants_waiting(), 65 + 2, "and the rings");
+    assert_eq!(rig.connect(), Ok(()));
+    rig.host.poll();
+    rig.netback().send(Frame::plain(pattern(60, 0)));
+    rig.host.poll();
+    assert_eq!(rig.look().len(), 1);
+    assert_eq!(rig.device().violation(), None);
+    drop(kept);
+}
+
+#[test]
 fn a_sent_page_that_stays_mapped_is_out_of_circulation_until_it_is_not() {
     let mut rig = Rig::new(BackendFeatures::linux());
     let before = rig.inventory();
