@@ -8,7 +8,7 @@ pub(crate) mod arp;
 pub(crate) mod interface;
 mod outbox;
 pub(crate) mod output;
-mod pmtu;
+pub(crate) mod pmtu;
 pub(crate) mod rate_limit;
 pub(crate) mod reassembly;
 
@@ -153,7 +153,8 @@ pub enum IcmpErrorKind {
     /// Too large for a link on the way. [`IpSender::route`] tells the new size, if the transport
     /// holds the error for genuine.
     PacketTooBig {
-        /// What the router says fits, in bytes of IP packet; it may lie.
+        /// What the router says fits, in bytes of IP packet, but no less than is believed of any
+        /// path; it may lie.
         mtu_bytes: u16,
     },
     /// The port is closed or the protocol unknown there: a hard error (RFC 1122 §4.2.3.9).

@@ -8,7 +8,7 @@ const CAPACITY: usize = 16;
 
 /// Least path MTU believed: no real link is smaller, and smaller values only serve attackers that
 /// want many tiny packets (RFC 5927 §7.2). The same as Linux's `net.ipv4.route.min_pmtu`.
-const MIN_MTU_BYTES: u16 = 552;
+pub(crate) const MIN_MTU_BYTES: u16 = 552;
 
 /// How long an estimate holds before a larger one is tried (RFC 1191 §6.3).
 const LIFETIME: Duration = Duration::from_mins(10);

@@ -3,7 +3,7 @@
 use super::{Stack, input::Packet};
 use crate::{
     device::{Device, RxChecksum, RxMemory, Slice},
-    ip::{IcmpError, IcmpErrorKind, output::Datagram, reassembly::Expired},
+    ip::{IcmpError, IcmpErrorKind, output::Datagram, pmtu::MIN_MTU_BYTES, reassembly::Expired},
     wire::{
         checksum::{Checksum, checksum, update},
         icmpv4::{self, Header},
@@ -114,10 +114,12 @@ impl<D: Device> Stack<D> {
             seq: u32::from_be_bytes([s0, s1, s2, s3]),
             kind,
         };
-        if let IcmpErrorKind::PacketTooBig { mtu_bytes } = &mut error.kind
-            && *mtu_bytes == 0
-        {
-            *mtu_bytes = plateau(header.total_bytes);
+        if let IcmpErrorKind::PacketTooBig { mtu_bytes } = &mut error.kind {
+            if *mtu_bytes == 0 {
+                *mtu_bytes = plateau(header.total_bytes);
+            }
+            // Of less than any path has, the transport would never be done with sending anew.
+            *mtu_bytes = (*mtu_bytes).max(MIN_MTU_BYTES);
         }
         let believed = match header.protocol {
             tcp::PROTOCOL => self.tcp.icmp_error(self.now, &error),

@@ -11,6 +11,7 @@ use alloc::{vec, vec::Vec};
 use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
 
 mod fuzz;
+mod path_mtu;
 mod smoltcp;
 
 const OUR_MAC: [u8; 6] = [2, 0, 0, 0, 0, 10];
@@ -660,61 +661,6 @@ fn mirage_122_the_devices_word_is_honoured() {
     blank[40..42].copy_from_slice(&[0x12, 0x34]);
     bench.exchange(&blank);
     assert!(bench.stack.udp_mut().socket(id).unwrap().pop().is_some());
-}
-
-/// A router's complaint about a datagram of ours.
-fn too_big(original: &[u8], mtu_bytes: u16) -> Vec<u8> {
-    let [high, low] = mtu_bytes.to_be_bytes();
-    let mut message = vec![icmpv4::UNREACHABLE, icmpv4::CODE_FRAGMENTATION_NEEDED];
-    message.extend_from_slice(&[0, 0, 0, 0, high, low]);
-    message.extend_from_slice(&original[14..14 + 28]);
-    let sum = checksum(&message);
-    message[2..4].copy_from_slice(&sum.to_be_bytes());
-    ip_frame(&ip_header(icmpv4::PROTOCOL, message.len()), &message)
-}
-
-#[test]
-fn a_smaller_path_mtu_is_learned_if_the_datagram_was_ours() {
-    let mut bench = Bench::acquainted(NicConfig::default());
-    bench.stack.udp_mut().bind(5000).unwrap();
-    let to = core::net::SocketAddr::new(PEER.into(), 53);
-    let send = |bench: &mut Bench, port| {
-        bench.stack.udp_send(port, &bytes(1400), to).unwrap();
-        bench.poll()
-    };
-    let original = send(&mut bench, 5000);
-    assert_eq!(original.len(), 1);
-    let header = |frame: &[u8]| ipv4::Header::parse(&frame[14..]).unwrap().0;
-    assert!(header(&original[0]).dont_fragment);
-    // Quoted with a port that nobody has: forged.
-    let foreign = send(&mut bench, 5001);
-    bench.exchange(&too_big(&foreign[0], 600));
-    assert_eq!(send(&mut bench, 5000).len(), 1);
-    bench.exchange(&too_big(&original[0], 600));
-    let frames = send(&mut bench, 5000);
-    assert_eq!(frames.len(), 3);
-    assert!(frames.iter().all(|frame| frame.len() <= 614));
-    assert_eq!(&reassemble(&frames)[8..], bytes(1400));
-    // Fragments share an identification that differs from the next datagram's.
-    let next = send(&mut bench, 5000);
-    assert!(frames.iter().all(|f| !header(f).dont_fragment));
-    assert!(frames.iter().all(|f| header(f).id == header(&frames[0]).id));
-    assert_ne!(header(&next[0]).id, header(&frames[0]).id);
-    // A silent router's MTU is guessed; absurd ones are bounded (RFC 5927 §7.2).
-    bench.exchange(&too_big(&original[0], 1));
-    assert!(
-        send(&mut bench, 5000)
-            .iter()
-            .all(|frame| frame.len() <= 566)
-    );
-    bench.advance(Duration::from_mins(10));
-    bench.exchange(&reply(PEER));
-    bench.exchange(&too_big(&original[0], 0));
-    assert!(
-        send(&mut bench, 5000)
-            .iter()
-            .all(|frame| frame.len() <= 1006 + 14)
-    );
 }
 
 #[test]

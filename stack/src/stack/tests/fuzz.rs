@@ -1,5 +1,6 @@
 //! Frames that nobody sane would send.
 
+use super::path_mtu::too_big;
 use super::*;
 use proptest::prelude::*;
 
