@@ -4,15 +4,20 @@ use super::paging;
 use alloc::alloc::{alloc_zeroed, dealloc, handle_alloc_error};
 use core::{alloc::Layout, ptr::NonNull};
 use paceline_driver::virtio::{BufferDirection, Hal, PhysAddr};
-
-const PAGE_BYTES: usize = 4096;
+use paceline_driver::xen::PAGE_BYTES;
 
 /// Identity-mapped memory.
 pub(crate) struct IdentityHal;
 
 fn layout(pages: usize) -> Layout {
-    // Overflows for no number of pages that a queue has.
-    Layout::from_size_align(pages * PAGE_BYTES, PAGE_BYTES).unwrap_or(Layout::new::<[u8; 4096]>())
+    pages
+        .checked_mul(PAGE_BYTES)
+        .and_then(|bytes| Layout::from_size_align(bytes, PAGE_BYTES).ok())
+        .unwrap_or_else(|| {
+            super::refuse(&format_args!(
+                "expected a queue that fits memory, got {pages} pages"
+            ))
+        })
 }
 
 // SAFETY: memory comes from the heap, page-aligned and zeroed, and lies at its physical address;

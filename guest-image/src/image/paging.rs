@@ -9,7 +9,8 @@ use x86_64::{
     registers::control::{Cr3, Cr3Flags, Cr4, Cr4Flags},
     structures::paging::{
         FrameAllocator, Mapper, OffsetPageTable, Page, PageSize, PageTable, PageTableFlags,
-        PhysFrame, Size2MiB, Size4KiB, mapper::MapToError,
+        PhysFrame, Size2MiB, Size4KiB, Translate,
+        mapper::{MapToError, TranslateResult},
     },
 };
 
@@ -20,6 +21,9 @@ const DATA: PageTableFlags = PageTableFlags::PRESENT
 const RODATA: PageTableFlags = PageTableFlags::PRESENT.union(PageTableFlags::NO_EXECUTE);
 
 const TEXT: PageTableFlags = PageTableFlags::PRESENT;
+
+/// End of the lower half of the virtual addresses (Intel SDM vol. 1 §3.3.7.1).
+const ADDRESSES_END: u64 = 1 << 47;
 
 const UNCACHED: PageTableFlags = DATA
     .union(PageTableFlags::NO_CACHE)
@@ -108,6 +112,8 @@ pub(crate) enum MapError {
     NoTables,
     /// A part is mapped already, in another way.
     Mapped,
+    /// A part lies where an identity mapping cannot reach.
+    OutOfReach,
 }
 
 impl fmt::Display for MapError {
@@ -115,15 +121,16 @@ impl fmt::Display for MapError {
         f.write_str(match self {
             Self::NoTables => "the memory for page tables is used up",
             Self::Mapped => "mapped already in another way",
+            Self::OutOfReach => "expected addresses below 2^47",
         })
     }
 }
 
 impl Tables {
     /// The tables under this root.
-    fn mapper(&self) -> OffsetPageTable<'_> {
-        // SAFETY: the root and all below it are ours, at their physical addresses; the lock
-        // around `self` makes the access exclusive.
+    fn mapper(&mut self) -> OffsetPageTable<'_> {
+        // SAFETY: the root and all below it are reached through `self` alone, which is borrowed
+        // exclusively, and lie at their physical addresses, mapped.
         unsafe {
             let root = &mut *(self.root as *mut PageTable);
             OffsetPageTable::new(root, VirtAddr::zero())
@@ -156,15 +163,32 @@ impl Tables {
                 Ok(())
             }
             Err(MapToError::FrameAllocationFailed) => Err(MapError::NoTables),
-            Err(MapToError::PageAlreadyMapped(other)) if other == frame => Ok(()),
+            Err(MapToError::PageAlreadyMapped(other))
+                if other == frame && self.has_flags(address, flags) =>
+            {
+                Ok(())
+            }
             Err(MapToError::PageAlreadyMapped(_) | MapToError::ParentEntryHugePage) => {
                 Err(MapError::Mapped)
             }
         }
     }
 
-    /// Maps `range` with the largest pages that fit; pages mapped already stay as they are.
+    /// Whether `address` is mapped with these flags, as far as they say how it may be used.
+    fn has_flags(&mut self, address: u64, flags: PageTableFlags) -> bool {
+        let found = match self.mapper().translate(VirtAddr::new(address)) {
+            TranslateResult::Mapped { flags, .. } => flags,
+            TranslateResult::NotMapped | TranslateResult::InvalidFrameAddress(_) => return false,
+        };
+        let set_by_cpu = PageTableFlags::ACCESSED | PageTableFlags::DIRTY;
+        found.difference(set_by_cpu | PageTableFlags::HUGE_PAGE) == flags
+    }
+
+    /// Maps `range` with the largest pages that fit. Pages mapped so already are no error.
     fn map(&mut self, range: &Range<u64>, flags: PageTableFlags) -> Result<(), MapError> {
+        if range.end > ADDRESSES_END {
+            return Err(MapError::OutOfReach);
+        }
         let mut at = range.start & !(PAGE_BYTES - 1);
         while at < range.end {
             if at.is_multiple_of(Size2MiB::SIZE) && range.end - at >= Size2MiB::SIZE {

@@ -24,7 +24,7 @@ use paceline_driver::{
         console::PvConsole,
         control::{ShutdownRequest, ShutdownRequests},
         event::{EventChannels, Upcall},
-        grant::GrantTable,
+        grant::{ENTRIES_PER_FRAME, GrantTable},
         hypercall::{HvmParam, Virq},
         memory::{Hole, find_hole},
         native::Xen,
@@ -33,16 +33,14 @@ use paceline_driver::{
         xenstore::{Error, Xenstore},
     },
 };
-use paceline_guest::executor::{Spawner, Timers};
+use paceline_guest::{
+    executor::{Spawner, Timers},
+    memory::PAGE_BYTES,
+};
 use paceline_stack::time::Duration;
-
-const PAGE_BYTES: u64 = 4096;
 
 /// The image's only processor.
 const VCPU: VcpuId = VcpuId(0);
-
-/// Grant table entries of a frame.
-const ENTRIES_PER_FRAME: u32 = 512;
 
 /// Frames of the grant table that Xen allows by default.
 const MAX_GRANT_FRAMES: u32 = 64;
