@@ -1,7 +1,7 @@
 //! `cargo qemu`: builds, boots, tests and measures the Paceline guest.
 //!
 //! The rig starts a real Xen with a Linux dom0 inside QEMU, needs no root for that, and drives
-//! dom0 over a second serial port. [`bench`] is the measurement, [`suite`] the test run.
+//! dom0 over a second serial port. [`mod@bench`] is the measurement, [`suite`] the test run.
 #![forbid(unsafe_code)]
 
 mod accel;

@@ -84,8 +84,8 @@ impl Xenstore {
         self.client().port()
     }
 
-    /// Runs `body` in a transaction and commits; starts over, as often as it takes, when another
-    /// domain changed what it touched.
+    /// Runs `body` in a transaction and commits; starts over when another domain changed what it
+    /// touched. When that happens 64 times in a row it gives up, with [`super::Errno::EAGAIN`].
     ///
     /// An error of `body` aborts the transaction and is returned.
     pub async fn transaction<T>(
