@@ -56,11 +56,11 @@ fn tests(flows: u32) -> Vec<Test> {
 /// Runs the command.
 pub(crate) fn run(workspace: &Workspace, options: &RunOptions) -> Result<ExitCode> {
     tools::ensure(&[tools::MACHINE])?;
-    let image = if options.guests.paceline() {
-        Some(guest::build(workspace)?)
-    } else {
-        None
-    };
+    let image = options
+        .guests
+        .paceline()
+        .then(|| guest::build(workspace))
+        .transpose()?;
     let files = xen_rig::prepare(workspace, &options.rig, options.guests, image.as_ref())?;
     let mut rig = XenRig::boot(workspace, &options.rig, &files)?;
     let mut results = Results {

@@ -27,11 +27,11 @@ pub(crate) fn run(workspace: &Workspace, options: &ShellOptions) -> Result<ExitC
         bail!("cargo qemu shell needs a terminal as its standard input");
     }
     tools::ensure(&[tools::MACHINE])?;
-    let image = if options.guests.paceline() {
-        Some(guest::build(workspace)?)
-    } else {
-        None
-    };
+    let image = options
+        .guests
+        .paceline()
+        .then(|| guest::build(workspace))
+        .transpose()?;
     let files = xen_rig::prepare(workspace, &options.rig, options.guests, image.as_ref())?;
     let mut rig = XenRig::boot(workspace, &options.rig, &files)?;
     // Both guests have the same address: with both, the second is left to the user.
