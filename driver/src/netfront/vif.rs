@@ -438,7 +438,7 @@ impl Backend {
             let mut name = pin!(self.name.changed());
             poll_fn(|cx| match state.as_mut().poll(cx) {
                 Poll::Pending => name.as_mut().poll(cx),
-                changed => changed,
+                ready @ Poll::Ready(_) => ready,
             })
             .await?;
         }
