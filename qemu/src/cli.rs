@@ -73,6 +73,38 @@ pub(crate) struct RigOptions {
     pub(crate) cmdline: String,
 }
 
+impl RigOptions {
+    /// Whether the files given are there: better said now than after minutes of building.
+    pub(crate) fn check(&self) -> Result<()> {
+        let Self {
+            accel: _,
+            xen,
+            kernel,
+            modules,
+            tools,
+            memory_mib: _,
+            cmdline: _,
+        } = self;
+        for (name, path, folder) in [
+            ("--xen", xen, false),
+            ("--kernel", kernel, false),
+            ("--modules", modules, true),
+            ("--tools", tools, true),
+        ] {
+            let Some(path) = path else {
+                continue;
+            };
+            let kind = if folder { "folder" } else { "file" };
+            let found = std::fs::metadata(path)
+                .with_context(|| format!("{name}: expected a {kind}, got `{}`", path.display()))?;
+            if found.is_dir() != folder {
+                bail!("{name}: expected a {kind}, got `{}`", path.display());
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Default for RigOptions {
     fn default() -> Self {
         Self {

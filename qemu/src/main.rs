@@ -47,12 +47,25 @@ fn main() -> ExitCode {
 fn dispatch() -> anyhow::Result<ExitCode> {
     let command = cli::parse(lexopt::Parser::from_env())?;
     let workspace = workspace::Workspace::find()?;
-    process::kill_children_on_signal()?;
-    match command {
+    let rig = match &command {
         Command::Help(text) => {
             print!("{text}");
-            Ok(ExitCode::SUCCESS)
+            return Ok(ExitCode::SUCCESS);
         }
+        Command::Run(options) => Some(&options.rig),
+        Command::Test(options) if options.list => None,
+        Command::Test(options) => Some(&options.rig),
+        Command::Shell(options) => Some(&options.rig),
+        Command::Clean => None,
+    };
+    if let Some(rig) = rig {
+        rig.check()?;
+    }
+    process::kill_children_on_signal()?;
+    // Held until the end, however that comes.
+    let _lock = workspace.lock()?;
+    match command {
+        Command::Help(_) => Ok(ExitCode::SUCCESS),
         Command::Run(options) => bench::run(&workspace, &options),
         Command::Test(options) => Ok(suite::run(&workspace, &options)),
         Command::Shell(options) => shell::run(&workspace, &options),

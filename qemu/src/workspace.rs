@@ -1,7 +1,8 @@
 //! Where things lie: the checkout, cargo's target folder, and the rig's own folder in it.
 
 use std::{
-    env, fs,
+    env,
+    fs::{self, File, TryLockError},
     path::{Path, PathBuf},
 };
 
@@ -53,6 +54,31 @@ impl Workspace {
         Ok(rig)
     }
 
+    /// Keeps other rigs out of the same folder for as long as the result lives: they would
+    /// overwrite each other's boot images and logs.
+    pub(crate) fn lock(&self) -> Result<File> {
+        fs::create_dir_all(&self.target)
+            .with_context(|| format!("cannot create {}", self.target.display()))?;
+        let path = self.target.join("qemu.lock");
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .with_context(|| format!("cannot open {}", path.display()))?;
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(TryLockError::WouldBlock) => bail!(
+                "another `cargo qemu` is at work in {}: wait for its end, or set CARGO_TARGET_DIR \
+                 to another folder",
+                self.target.display()
+            ),
+            Err(TryLockError::Error(error)) => {
+                Err(error).with_context(|| format!("cannot lock {}", path.display()))
+            }
+        }
+    }
+
     /// Removes the rig's folder.
     pub(crate) fn clean(&self) -> Result<()> {
         let rig = self.target.join("qemu");
@@ -80,3 +106,6 @@ pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }
+
+#[cfg(test)]
+mod tests;

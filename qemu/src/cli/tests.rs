@@ -99,3 +99,31 @@ fn errors_name_what_was_expected() {
         assert!(error.contains(expected), "{words:?}: {error}");
     }
 }
+
+#[test]
+fn files_that_are_not_there_are_told_at_once() {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let mut rig = RigOptions {
+        xen: Some(here.join("Cargo.toml")),
+        modules: Some(here.clone()),
+        ..RigOptions::default()
+    };
+    rig.check().unwrap();
+    rig.modules = Some(here.join("Cargo.toml"));
+    assert!(
+        rig.check()
+            .unwrap_err()
+            .to_string()
+            .contains("--modules: expected a folder")
+    );
+    rig.modules = None;
+    for wrong in [here.clone(), here.join("no such file")] {
+        rig.xen = Some(wrong);
+        assert!(
+            rig.check()
+                .unwrap_err()
+                .to_string()
+                .contains("--xen: expected a file")
+        );
+    }
+}
