@@ -127,3 +127,37 @@ fn deep_nesting_takes_no_stack() {
     assert_eq!(refuse(&deep("len")).code(), ErrorCode::RecvParams);
     assert_eq!(refuse(&deep("congestion")).code(), ErrorCode::RecvParams);
 }
+
+#[test]
+fn hostile_numbers_and_shapes_are_refused_or_harmless() {
+    let nested = format!("{{\"x\":{}{}}}", "[".repeat(4000), "]".repeat(4000));
+    for json in [
+        "{\"parallel\":1000000000}",
+        "{\"parallel\":-1}",
+        "{\"len\":-1}",
+        "{\"len\":1e300}",
+        "{\"len\":1e999}",
+        "{\"time\":-9223372036854775808}",
+        "{\"time\":NaN}",
+        "{\"omit\":18446744073709551615}",
+        "{\"len\":[[[]]]}",
+        "{\"len\":{}}",
+        "{\"congestion\":7}",
+        "{\"len\":1,\"len\":2}",
+        "[",
+        "",
+        "\u{0}",
+    ] {
+        assert!(Params::parse(json.as_bytes()).is_err(), "{json}");
+    }
+    for json in [
+        nested.as_str(),
+        "{}",
+        "{\"num\":-5,\"bandwidth\":-1}",
+        "{\"blockcount\":9223372036854775807,\"len\":1048576}",
+        "{\"bandwidth\":1}",
+    ] {
+        assert!(Params::parse(json.as_bytes()).is_ok(), "{json}");
+    }
+    assert!(Params::parse(&[0xff; 100]).is_err());
+}
