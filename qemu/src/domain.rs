@@ -168,7 +168,11 @@ echo \"$((created - before)) $(($(now) - created))\""
         );
     }
     let text = reply.success("xl create")?;
+    // What xl has to say of its configuration comes before.
     let times: Vec<f64> = text
+        .lines()
+        .next_back()
+        .unwrap_or_default()
         .split_whitespace()
         .map(|word| {
             word.parse::<u32>()
