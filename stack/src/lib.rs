@@ -18,6 +18,7 @@ pub mod sim;
 mod siphash;
 pub mod socket;
 pub mod stack;
+pub mod sysctl;
 pub mod tcp;
 pub mod time;
 pub mod udp;
