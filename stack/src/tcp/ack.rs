@@ -2,8 +2,9 @@
 //! (RFC 9293 §3.10.7.4, RFC 5681, RFC 6675).
 
 use super::{
-    congestion::{AckSample, CongestionControl},
+    congestion::{AckSample, SlowStartExit},
     connection::{Connection, Context},
+    retransmit_queue::Delivered,
     seq::{SeqNum, UnscaledWindow},
     timers::arm,
 };
@@ -22,8 +23,8 @@ impl<P: Page> Connection<P> {
         }
         let window_changed = self.update_window(header);
         let advanced = ack.after(self.snd.una);
-        let mut delivered_bytes = 0;
-        let mut rtt = None;
+        let in_flight_before_bytes = self.retransmits.in_flight_bytes();
+        let mut delivered = Delivered::default();
         if self.sack && !header.options.sack.is_empty() {
             let outcome = self.scoreboard.receive(
                 &mut self.retransmits,
@@ -33,8 +34,7 @@ impl<P: Page> Connection<P> {
                 self.snd.mss,
                 ctx.now,
             );
-            delivered_bytes += outcome.delivered.bytes;
-            rtt = outcome.delivered.rtt;
+            delivered = outcome.delivered;
             ctx.counters.sack_discard += u64::from(outcome.discarded);
             if outcome.duplicate.is_some() {
                 ctx.counters.dsack_recv += 1;
@@ -42,9 +42,9 @@ impl<P: Page> Connection<P> {
             }
         }
         if advanced {
-            let delivered = self.advance(ctx, header, ack);
-            delivered_bytes += delivered.0;
-            rtt = rtt.max(delivered.1);
+            let (acked, rtt) = self.advance(ctx, header, ack);
+            let rtt = delivered.rtt.max(rtt);
+            delivered.merge(acked);
             if let Some(rtt) = rtt {
                 self.rtt.sample(rtt, ctx.now);
             }
@@ -62,12 +62,24 @@ impl<P: Page> Connection<P> {
                     .on_dup_ack(&mut self.retransmits, ack, self.snd.mss);
             }
         }
-        // Reports of gaps do not widen the window, only their filling does (RFC 5681 §3.1).
-        if advanced && self.recovery.may_grow() && self.usage.may_grow(&self.window) {
+        if advanced || delivered.bytes > 0 {
+            // Reports of gaps do not widen the window, only their filling does (RFC 5681 §3.1).
+            let may_grow =
+                advanced && self.recovery.may_grow() && self.usage.may_grow(&self.window);
             let sample = AckSample {
-                acked_bytes: delivered_bytes,
+                now: ctx.now,
+                delivered_bytes: delivered.bytes,
+                rtt_us: delivered.latest_rtt.map(saturating_us),
+                srtt_us: self.rtt.srtt_us().unwrap_or(0),
+                min_rtt_us: self.rtt.min_us().unwrap_or(0),
+                in_flight_before_bytes,
+                una: self.snd.una,
+                nxt: self.snd.nxt,
+                is_paced: false,
+                may_grow,
             };
-            self.algorithm.on_ack(&mut self.window, sample);
+            let exit = self.congestion.on_ack(&mut self.window, &sample);
+            self.count_slow_start_exit(ctx, exit);
         }
         self.detect_losses(ctx);
         debug_assert!(
@@ -77,14 +89,30 @@ impl<P: Page> Connection<P> {
         );
     }
 
-    /// The acknowledgment moves on to `ack`; returns the bytes that had not been known to have
-    /// arrived, and the RTT they measured.
+    /// Counts the ends of slow start that HyStart brought.
+    fn count_slow_start_exit(&self, ctx: &mut Context<'_>, exit: Option<SlowStartExit>) {
+        let segments = u64::from(self.window.cwnd / self.window.mss.max(1));
+        match exit {
+            Some(SlowStartExit::AckTrain) => {
+                ctx.counters.hystart_train_detect += 1;
+                ctx.counters.hystart_train_cwnd += segments;
+            }
+            Some(SlowStartExit::Delay) => {
+                ctx.counters.hystart_delay_detect += 1;
+                ctx.counters.hystart_delay_cwnd += segments;
+            }
+            None => {}
+        }
+    }
+
+    /// The acknowledgment moves on to `ack`; returns what had not been known to have arrived, and
+    /// the RTT to sample of it.
     fn advance(
         &mut self,
         ctx: &mut Context<'_>,
         header: &Header,
         ack: SeqNum,
-    ) -> (u32, Option<Duration>) {
+    ) -> (Delivered, Option<Duration>) {
         let delivered = self.retransmits.acknowledge(ack, ctx.now);
         self.scoreboard.acknowledge(ack);
         let before = self.send_queue.len();
@@ -115,7 +143,7 @@ impl<P: Page> Connection<P> {
         if released > 0 && (self.is_writable() || self.send_queue.len() == 0) {
             self.wakers.wake_writer();
         }
-        (delivered.bytes, rtt)
+        (delivered, rtt)
     }
 
     /// Takes in the peer's window, unless the segment is older than the one that told the last
@@ -142,10 +170,13 @@ impl<P: Page> Connection<P> {
             self.scoreboard
                 .mark_lost(&mut self.retransmits, self.snd.mss);
         }
+        let outstanding = self.retransmits.outstanding_bytes();
+        let used = self.usage.used_bytes(&self.window, outstanding);
         let entered = self.recovery.on_loss(
             &self.retransmits,
             &mut self.window,
-            &mut self.algorithm,
+            &mut self.congestion,
+            used,
             self.snd.una,
             self.snd.nxt,
         );
@@ -165,4 +196,8 @@ impl<P: Page> Connection<P> {
         (peer.echo != 0 && elapsed_ms < 1 << 18)
             .then(|| Duration::from_millis(u64::from(elapsed_ms.max(1))))
     }
+}
+
+fn saturating_us(span: Duration) -> u32 {
+    u32::try_from(span.as_micros()).unwrap_or(u32::MAX)
 }

@@ -5,7 +5,9 @@
 
 mod reno;
 
-pub(super) use reno::Reno;
+use super::seq::SeqNum;
+use crate::time::{Duration, Instant};
+use reno::Reno;
 
 /// Segments of the initial window (RFC 6928 §2).
 const INITIAL_WINDOW_SEGS: u32 = 10;
@@ -51,30 +53,96 @@ impl CongestionWindow {
         self.cwnd < self.ssthresh
     }
 
+    /// Slow start: widens the window by the bytes delivered, up to the threshold, and returns
+    /// those left over for congestion avoidance.
+    ///
+    /// RFC 3465 §2.3 would stop at two segments per acknowledgment; but a receiver that
+    /// acknowledges 64 KiB at once then gets slow start as slow as congestion avoidance. Only
+    /// bytes that were sent count, so nothing is gained by many acknowledgments.
+    fn slow_start(&mut self, delivered_bytes: u32) -> u32 {
+        let grown = delivered_bytes.min(self.ssthresh.saturating_sub(self.cwnd));
+        self.grow(grown);
+        delivered_bytes - grown
+    }
+
     /// Widens the window.
     pub(super) fn grow(&mut self, bytes: u32) {
         self.cwnd = self.cwnd.saturating_add(bytes).min(MAX_WINDOW_BYTES);
     }
 }
 
-/// An acknowledgment of new data, as congestion control sees it.
+/// An acknowledgment that brought news of data, as congestion control sees it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AckSample {
-    /// Bytes newly delivered.
-    pub(super) acked_bytes: u32,
+    /// When it came.
+    pub(super) now: Instant,
+    /// Bytes newly known to have arrived, acknowledged or SACKed.
+    pub(super) delivered_bytes: u32,
+    /// Round-trip time of the latest sent of them that was sent only once: that one has not
+    /// waited for a delayed acknowledgment.
+    pub(super) rtt_us: Option<u32>,
+    /// Smoothed round-trip time with this sample in it; 0: not known.
+    pub(super) srtt_us: u32,
+    /// The least round-trip time seen in minutes; 0: not known.
+    pub(super) min_rtt_us: u32,
+    /// Bytes in flight before it came.
+    pub(super) in_flight_before_bytes: u32,
+    /// First number not acknowledged, this acknowledgment counted.
+    pub(super) una: SeqNum,
+    /// Next number to send.
+    pub(super) nxt: SeqNum,
+    /// Whether departures are spread over the round trip, so that bursts do not come from here.
+    pub(super) is_paced: bool,
+    /// Whether it may widen the window: it acknowledges in order, nothing is being recovered
+    /// ([`super::recovery`]), and the window is what limits the sender ([`super::cwnd_usage`]).
+    pub(super) may_grow: bool,
+}
+
+/// What told that the path is congested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// A segment was found lost.
+    Loss,
+    /// The peer echoed a congestion mark (RFC 3168).
+    Ecn,
+    /// The retransmission timer ran out.
+    Timeout,
+}
+
+/// The path is congested: once per window of data (RFC 5681 §4.3).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CongestionEvent {
+    pub(super) cause: Cause,
+    /// How much of the window was in use ([`super::cwnd_usage::CwndUsage::used_bytes`]): what
+    /// RFC 5681 calls `FlightSize`. A window that nothing filled says nothing about the path.
+    pub(super) used_bytes: u32,
+}
+
+/// Why slow start ended before anything was lost (HyStart).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SlowStartExit {
+    /// A round's acknowledgments stretch over the round trip: the path is full.
+    AckTrain,
+    /// Round trips take longer: a queue builds.
+    Delay,
 }
 
 /// A congestion control algorithm. New ones implement this and join [`Algorithm`].
 pub(super) trait CongestionControl {
-    /// Invoked when data is acknowledged while nothing is lost, or while recovering from a
-    /// timeout, and the window was what limited the sender.
-    fn on_ack(&mut self, window: &mut CongestionWindow, ack: AckSample);
+    /// Invoked on every acknowledgment that brought news, also on those that may not widen the
+    /// window: rounds are counted by them. Returns why slow start ended, if this ended it.
+    fn on_ack(&mut self, window: &mut CongestionWindow, ack: &AckSample) -> Option<SlowStartExit>;
 
-    /// Invoked once per loss event: returns the new slow start threshold in bytes.
-    fn ssthresh_after_loss(&mut self, window: &CongestionWindow, in_flight_bytes: u32) -> u32;
+    /// Invoked once per congestion event, before the window is cut: returns the new slow start
+    /// threshold in bytes.
+    fn ssthresh(&mut self, window: &CongestionWindow, event: CongestionEvent) -> u32;
 
-    /// Invoked when the retransmission timer made everything lost.
-    fn on_timeout(&mut self);
+    /// Invoked when the retransmission timer made everything lost, each time, after
+    /// [`Self::ssthresh`] if that was due.
+    fn on_timeout(&mut self) {}
+
+    /// Invoked when data is about to be sent with nothing in flight, `idle` after the last.
+    fn on_send_after_idle(&mut self, _now: Instant, _idle: Duration) {}
 
     /// Its name, as the sysctl `net.ipv4.tcp_congestion_control` has it.
     fn name(&self) -> &'static str;
@@ -82,34 +150,114 @@ pub(super) trait CongestionControl {
 
 /// The algorithms there are.
 #[derive(Clone, Debug)]
-pub(super) enum Algorithm {
+enum Algorithm {
     /// RFC 5681 with byte counting.
     Reno(Reno),
 }
 
-impl CongestionControl for Algorithm {
-    fn on_ack(&mut self, window: &mut CongestionWindow, ack: AckSample) {
-        match self {
-            Self::Reno(reno) => reno.on_ack(window, ack),
+/// Hands a call on to the algorithm in use.
+macro_rules! dispatch {
+    ($algorithm:expr, $name:ident => $call:expr) => {
+        match $algorithm {
+            Algorithm::Reno($name) => $call,
+        }
+    };
+}
+
+/// The congestion control of one connection: the algorithm, and what it was before the last
+/// congestion event, should that turn out to have been none.
+#[derive(Clone, Debug)]
+pub(super) struct Congestion {
+    algorithm: Algorithm,
+    before_event: Option<Saved>,
+}
+
+/// State before a congestion event.
+#[derive(Clone, Debug)]
+struct Saved {
+    cwnd: u32,
+    ssthresh: u32,
+    algorithm: Algorithm,
+}
+
+impl Congestion {
+    /// Reno.
+    pub(super) fn reno() -> Self {
+        Self {
+            algorithm: Algorithm::Reno(Reno::default()),
+            before_event: None,
         }
     }
 
-    fn ssthresh_after_loss(&mut self, window: &CongestionWindow, in_flight_bytes: u32) -> u32 {
-        match self {
-            Self::Reno(reno) => reno.ssthresh_after_loss(window, in_flight_bytes),
-        }
+    /// Takes in an acknowledgment; see [`CongestionControl::on_ack`].
+    pub(super) fn on_ack(
+        &mut self,
+        window: &mut CongestionWindow,
+        ack: &AckSample,
+    ) -> Option<SlowStartExit> {
+        dispatch!(&mut self.algorithm, algorithm => algorithm.on_ack(window, ack))
     }
 
-    fn on_timeout(&mut self) {
-        match self {
-            Self::Reno(reno) => reno.on_timeout(),
-        }
+    /// The path is congested: saves the state and sets the slow start threshold. The window is
+    /// the caller's to cut, at once or step by step.
+    ///
+    /// An echoed mark is never a mistake, so nothing is saved then (RFC 3168 §6.1.2).
+    pub(super) fn on_event(&mut self, window: &mut CongestionWindow, event: CongestionEvent) {
+        self.before_event = (event.cause != Cause::Ecn).then(|| Saved {
+            cwnd: window.cwnd,
+            ssthresh: window.ssthresh,
+            algorithm: self.algorithm.clone(),
+        });
+        window.ssthresh =
+            dispatch!(&mut self.algorithm, algorithm => algorithm.ssthresh(window, event));
     }
 
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Reno(reno) => reno.name(),
-        }
+    /// The retransmission timer ran out; [`Self::on_event`] came before if that was a new event.
+    pub(super) fn on_timeout(&mut self) {
+        dispatch!(&mut self.algorithm, algorithm => algorithm.on_timeout());
+    }
+
+    /// Data is about to be sent with nothing in flight, `idle` after the last.
+    pub(super) fn on_send_after_idle(&mut self, now: Instant, idle: Duration) {
+        dispatch!(&mut self.algorithm, algorithm => algorithm.on_send_after_idle(now, idle));
+    }
+
+    /// The last event was none (DSACK, Eifel, F-RTO): window, threshold and all that the algorithm
+    /// knew are again what they were before (RFC 9438 §4.9.2). A window that has grown larger
+    /// meanwhile stays. Returns whether there was anything to restore.
+    pub(super) fn undo(&mut self, window: &mut CongestionWindow) -> bool {
+        let Some(Saved {
+            cwnd,
+            ssthresh,
+            algorithm,
+        }) = self.before_event.take()
+        else {
+            return false;
+        };
+        window.cwnd = window.cwnd.max(cwnd);
+        window.ssthresh = window.ssthresh.max(ssthresh);
+        self.algorithm = algorithm;
+        true
+    }
+
+    /// Whether [`Self::undo`] would restore anything.
+    pub(super) fn can_undo(&self) -> bool {
+        self.before_event.is_some()
+    }
+
+    /// The last event was a true one, or is long past: there is nothing to undo any more.
+    pub(super) fn commit(&mut self) {
+        self.before_event = None;
+    }
+
+    /// Congestion window before the last event, while that can be undone.
+    pub(super) fn prior_cwnd(&self) -> Option<u32> {
+        self.before_event.as_ref().map(|saved| saved.cwnd)
+    }
+
+    /// Its name, as the sysctl `net.ipv4.tcp_congestion_control` has it.
+    pub(super) fn name(&self) -> &'static str {
+        dispatch!(&self.algorithm, algorithm => algorithm.name())
     }
 }
 

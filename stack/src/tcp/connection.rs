@@ -4,7 +4,7 @@
 use super::{
     challenge::ChallengeLimit,
     config::{Config, Options},
-    congestion::{Algorithm, CongestionControl, CongestionWindow, Reno},
+    congestion::{Congestion, CongestionWindow},
     cwnd_usage::CwndUsage,
     demux::{ConnectionId, Tuple},
     device_share::DeviceShare,
@@ -285,7 +285,7 @@ pub(super) struct Connection<P> {
     pub(super) scoreboard: Scoreboard,
     pub(super) recovery: Recovery,
     pub(super) window: CongestionWindow,
-    pub(super) algorithm: Algorithm,
+    pub(super) congestion: Congestion,
     pub(super) rtt: RttEstimator,
     pub(super) timers: Timers,
     /// Retransmission timeouts, or window probes, in a row.
@@ -379,7 +379,7 @@ impl<P: Page> Connection<P> {
             scoreboard: Scoreboard::default(),
             recovery: Recovery::default(),
             window: CongestionWindow::new(u32::from(DEFAULT_MSS)),
-            algorithm: Algorithm::Reno(Reno::default()),
+            congestion: Congestion::reno(),
             rtt: RttEstimator::new(config.rto_min, config.rto_max),
             timers: Timers::default(),
             timeouts: 0,
@@ -545,7 +545,7 @@ impl<P: Page> Connection<P> {
             dsack_dups: self.stats.dsack_dups,
             rcv_ooopack: self.stats.rcv_ooopack,
             in_device_bytes: self.device.in_device_bytes(),
-            congestion_control: self.algorithm.name(),
+            congestion_control: self.congestion.name(),
         }
     }
 }

@@ -36,6 +36,19 @@ impl CwndUsage {
         self.limited
             || (window.is_slow_start() && window.cwnd < self.max_in_flight_bytes.saturating_mul(2))
     }
+
+    /// How much of the window the last round used: all of it where that was the limit, otherwise
+    /// the most that was in flight, or what is `outstanding_bytes` now. A loss says that the path
+    /// holds no more than that, and nothing about the part of the window that nobody tried
+    /// (RFC 7661 §4.4.1, RFC 9438 §4.6).
+    pub(super) fn used_bytes(&self, window: &CongestionWindow, outstanding_bytes: u32) -> u32 {
+        if self.limited {
+            return window.cwnd;
+        }
+        outstanding_bytes
+            .max(self.max_in_flight_bytes)
+            .min(window.cwnd)
+    }
 }
 
 #[cfg(test)]

@@ -68,15 +68,12 @@ impl<P: Page> Connection<P> {
         ctx.counters.timeouts += 1;
         self.timeouts += 1;
         let outstanding = self.retransmits.outstanding_bytes();
+        let used = self.usage.used_bytes(&self.window, outstanding);
         let reneged = self.retransmits.mark_all_lost();
         self.scoreboard.timed_out(reneged);
         ctx.counters.sack_reneging += u64::from(reneged);
-        self.recovery.on_timeout(
-            &mut self.window,
-            &mut self.algorithm,
-            outstanding,
-            self.snd.nxt,
-        );
+        self.recovery
+            .on_timeout(&mut self.window, &mut self.congestion, used, self.snd.nxt);
         self.rtt.back_off();
         arm(&mut self.timers.retransmit, ctx.now, self.rtt.rto());
     }

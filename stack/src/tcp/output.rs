@@ -479,7 +479,12 @@ impl<P: Page> Connection<P> {
 
     /// After an idle time the window says nothing about the path any more (RFC 5681 §4.1).
     fn restart_after_idle(&mut self, ctx: &Context<'_>) {
-        if self.retransmits.is_empty() && ctx.now.since(self.snd.last_data_at) > self.rtt.rto() {
+        if !self.retransmits.is_empty() {
+            return;
+        }
+        let idle = ctx.now.since(self.snd.last_data_at);
+        self.congestion.on_send_after_idle(ctx.now, idle);
+        if idle > self.rtt.rto() {
             self.window.cwnd = self.window.cwnd.min(self.window.initial());
         }
     }

@@ -2,7 +2,7 @@
 //! SACK, RFC 6582 without) and recovery after a timeout (RFC 6298 §5).
 
 use super::{
-    congestion::{Algorithm, CongestionControl, CongestionWindow},
+    congestion::{Cause, Congestion, CongestionEvent, CongestionWindow},
     retransmit_queue::RetransmitQueue,
     sack::DUP_THRESH,
     seq::SeqNum,
@@ -103,12 +103,14 @@ impl Recovery {
         true
     }
 
-    /// Enters fast recovery when something has been found lost. Returns whether it did.
+    /// Enters fast recovery when something has been found lost, of a window of which `used_bytes`
+    /// were in use. Returns whether it did.
     pub(super) fn on_loss(
         &mut self,
         queue: &RetransmitQueue,
         window: &mut CongestionWindow,
-        algorithm: &mut Algorithm,
+        congestion: &mut Congestion,
+        used_bytes: u32,
         una: SeqNum,
         nxt: SeqNum,
     ) -> bool {
@@ -117,7 +119,11 @@ impl Recovery {
             return false;
         }
         if !same_event {
-            window.ssthresh = algorithm.ssthresh_after_loss(window, queue.outstanding_bytes());
+            let event = CongestionEvent {
+                cause: Cause::Loss,
+                used_bytes,
+            };
+            congestion.on_event(window, event);
         }
         window.cwnd = window.cwnd.min(window.ssthresh);
         self.phase = Phase::Recovery { high: nxt };
@@ -129,15 +135,19 @@ impl Recovery {
     pub(super) fn on_timeout(
         &mut self,
         window: &mut CongestionWindow,
-        algorithm: &mut Algorithm,
-        in_flight_bytes: u32,
+        congestion: &mut Congestion,
+        used_bytes: u32,
         nxt: SeqNum,
     ) {
         // RFC 5681 §3.1: the threshold is cut once per event, not once per timeout.
         if self.phase == Phase::Open {
-            window.ssthresh = algorithm.ssthresh_after_loss(window, in_flight_bytes);
+            let event = CongestionEvent {
+                cause: Cause::Timeout,
+                used_bytes,
+            };
+            congestion.on_event(window, event);
         }
-        algorithm.on_timeout();
+        congestion.on_timeout();
         window.cwnd = window.mss;
         self.dup_acks = 0;
         self.phase = Phase::Loss { high: nxt };

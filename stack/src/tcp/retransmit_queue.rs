@@ -51,11 +51,30 @@ pub(super) struct Delivered {
     pub(super) bytes: u32,
     /// Time since the first transmission of the oldest of them that was sent only once.
     pub(super) rtt: Option<Duration>,
+    /// The same of the latest sent: what congestion control takes for the path's delay.
+    pub(super) latest_rtt: Option<Duration>,
     /// Whether any of them had been retransmitted.
     pub(super) retransmitted: bool,
 }
 
 impl Delivered {
+    /// Joins what two parts of one acknowledgment brought.
+    pub(super) fn merge(&mut self, other: Self) {
+        let Self {
+            bytes,
+            rtt,
+            latest_rtt,
+            retransmitted,
+        } = other;
+        self.bytes += bytes;
+        self.rtt = self.rtt.max(rtt);
+        self.latest_rtt = match (self.latest_rtt, latest_rtt) {
+            (Some(ours), Some(others)) => Some(ours.min(others)),
+            (ours, others) => ours.or(others),
+        };
+        self.retransmitted |= retransmitted;
+    }
+
     fn note(&mut self, sent: &Sent, bytes: u32, now: Instant) {
         self.bytes += bytes;
         if sent.has(SentFlags::EVER_RETRANSMITTED) {
@@ -63,6 +82,7 @@ impl Delivered {
         } else {
             let rtt = now.since(sent.time);
             self.rtt = Some(self.rtt.map_or(rtt, |longest| longest.max(rtt)));
+            self.latest_rtt = Some(self.latest_rtt.map_or(rtt, |latest| latest.min(rtt)));
         }
     }
 }

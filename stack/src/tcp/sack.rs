@@ -69,15 +69,7 @@ impl Scoreboard {
             let Some(fresh) = self.fresh_part(range, mss) else {
                 continue;
             };
-            let Delivered {
-                bytes,
-                rtt,
-                retransmitted,
-            } = queue.mark_sacked(fresh, mss, now);
-            let delivered = &mut outcome.delivered;
-            delivered.bytes += bytes;
-            delivered.rtt = delivered.rtt.max(rtt);
-            delivered.retransmitted |= retransmitted;
+            outcome.delivered.merge(queue.mark_sacked(fresh, mss, now));
         }
         self.seen = seen;
         outcome

@@ -96,6 +96,14 @@ counters! {
         keepalive = "TcpExtTCPKeepAlive",
         /// Data segments sent, without retransmissions.
         orig_data_sent = "TcpExtTCPOrigDataSent",
+        /// Times slow start ended because a round's acknowledgments stretched over a round trip.
+        hystart_train_detect = "TcpExtTCPHystartTrainDetect",
+        /// Windows then, in segments, summed.
+        hystart_train_cwnd = "TcpExtTCPHystartTrainCwnd",
+        /// Times slow start ended because round trips took longer.
+        hystart_delay_detect = "TcpExtTCPHystartDelayDetect",
+        /// Windows then, in segments, summed.
+        hystart_delay_cwnd = "TcpExtTCPHystartDelayCwnd",
         /// Times the device had no room for a packet that could have gone.
         device_busy = "TcpExtPacelineDeviceBusy",
         /// Times a flow waited for completions of its own before it sent more.

@@ -1,45 +1,36 @@
 //! Reno (RFC 5681) with appropriate byte counting (RFC 3465).
 
-use super::{AckSample, CongestionControl, CongestionWindow};
+use super::{AckSample, CongestionControl, CongestionEvent, CongestionWindow, SlowStartExit};
 
 /// Slow start doubles and congestion avoidance adds one segment per window, both counted in bytes
 /// acknowledged rather than in acknowledgments.
 #[derive(Clone, Debug, Default)]
-pub(in super::super) struct Reno {
+pub(super) struct Reno {
     /// Bytes acknowledged towards the next segment of growth.
     acked_bytes: u32,
 }
 
 impl CongestionControl for Reno {
-    fn on_ack(&mut self, window: &mut CongestionWindow, ack: AckSample) {
-        let mut acked = ack.acked_bytes;
-        if window.is_slow_start() {
-            // RFC 3465 §2.3 would stop at L = 2 segments per acknowledgment; but a receiver that
-            // acknowledges 64 KiB at once then gets slow start as slow as congestion avoidance.
-            // Only bytes that were sent count, so nothing is gained by many acknowledgments.
-            let room = window.ssthresh - window.cwnd;
-            let grown = acked.min(room);
-            window.grow(grown);
-            acked -= grown;
+    fn on_ack(&mut self, window: &mut CongestionWindow, ack: &AckSample) -> Option<SlowStartExit> {
+        if !ack.may_grow {
+            return None;
         }
-        if acked == 0 {
-            return;
-        }
+        let acked = window.slow_start(ack.delivered_bytes);
         // RFC 3465 §2.1: a window's worth of bytes buys one segment.
         self.acked_bytes = self.acked_bytes.saturating_add(acked);
         let cwnd = window.cwnd.max(1);
-        if self.acked_bytes >= cwnd {
+        if acked > 0 && self.acked_bytes >= cwnd {
             let windows = self.acked_bytes / cwnd;
             self.acked_bytes -= windows * cwnd;
             window.grow(windows.saturating_mul(window.mss));
         }
+        None
     }
 
-    fn ssthresh_after_loss(&mut self, window: &CongestionWindow, in_flight_bytes: u32) -> u32 {
+    fn ssthresh(&mut self, window: &CongestionWindow, event: CongestionEvent) -> u32 {
         self.acked_bytes = 0;
-        // RFC 5681 §3.1, equation 4: half of what was in flight, which a window that the
-        // application did not fill says nothing about.
-        (in_flight_bytes / 2).max(window.minimum())
+        // RFC 5681 §3.1, equation 4; RFC 3168 §6.1.2 wants the same of a mark.
+        (event.used_bytes / 2).max(window.minimum())
     }
 
     fn on_timeout(&mut self) {

@@ -2,8 +2,26 @@ use super::*;
 
 const MSS: u32 = 1000;
 
-fn ack(acked_bytes: u32) -> AckSample {
-    AckSample { acked_bytes }
+fn ack(delivered_bytes: u32) -> AckSample {
+    AckSample {
+        now: Instant::ZERO,
+        delivered_bytes,
+        rtt_us: None,
+        srtt_us: 0,
+        min_rtt_us: 0,
+        in_flight_before_bytes: 0,
+        una: SeqNum(0),
+        nxt: SeqNum(0),
+        is_paced: false,
+        may_grow: true,
+    }
+}
+
+fn loss(used_bytes: u32) -> CongestionEvent {
+    CongestionEvent {
+        cause: Cause::Loss,
+        used_bytes,
+    }
 }
 
 #[test]
@@ -18,7 +36,7 @@ fn slow_start_doubles_per_round_whatever_the_number_of_acks() {
         let mut window = CongestionWindow::new(MSS);
         let mut reno = Reno::default();
         for _ in 0..acks {
-            reno.on_ack(&mut window, ack(10 * MSS / acks));
+            reno.on_ack(&mut window, &ack(10 * MSS / acks));
         }
         assert_eq!(window.cwnd, 20 * MSS);
     }
@@ -32,7 +50,7 @@ fn avoidance_adds_one_segment_per_round() {
     for round in 10..30 {
         assert_eq!(window.cwnd, round * MSS);
         for _ in 0..round {
-            reno.on_ack(&mut window, ack(MSS));
+            reno.on_ack(&mut window, &ack(MSS));
         }
     }
 }
@@ -41,7 +59,7 @@ fn avoidance_adds_one_segment_per_round() {
 fn the_ack_that_ends_slow_start_counts_for_both() {
     let mut window = CongestionWindow::new(MSS);
     window.ssthresh = 11 * MSS;
-    Reno::default().on_ack(&mut window, ack(12 * MSS));
+    Reno::default().on_ack(&mut window, &ack(12 * MSS));
     assert_eq!(window.cwnd, 12 * MSS);
 }
 
@@ -50,8 +68,8 @@ fn loss_halves_what_was_in_flight() {
     let mut window = CongestionWindow::new(MSS);
     window.cwnd = 100 * MSS;
     let mut reno = Reno::default();
-    assert_eq!(reno.ssthresh_after_loss(&window, 60 * MSS), 30 * MSS);
-    assert_eq!(reno.ssthresh_after_loss(&window, MSS), 2 * MSS);
+    assert_eq!(reno.ssthresh(&window, loss(60 * MSS)), 30 * MSS);
+    assert_eq!(reno.ssthresh(&window, loss(MSS)), 2 * MSS);
 }
 
 #[test]
@@ -59,7 +77,50 @@ fn growth_never_overflows() {
     let mut window = CongestionWindow::new(u32::from(u16::MAX));
     let mut reno = Reno::default();
     for _ in 0..10 {
-        reno.on_ack(&mut window, ack(u32::MAX));
+        reno.on_ack(&mut window, &ack(u32::MAX));
     }
     assert_eq!(window.cwnd, MAX_WINDOW_BYTES);
+}
+
+#[test]
+fn an_acknowledgment_that_may_not_grow_the_window_does_not() {
+    let mut window = CongestionWindow::new(MSS);
+    let sample = AckSample {
+        may_grow: false,
+        ..ack(MSS)
+    };
+    Congestion::reno().on_ack(&mut window, &sample);
+    assert_eq!(window.cwnd, 10 * MSS);
+}
+
+#[test]
+fn a_loss_that_was_none_is_undone_once() {
+    let mut window = CongestionWindow::new(MSS);
+    let mut congestion = Congestion::reno();
+    assert!(!congestion.undo(&mut window));
+    let before = window;
+    congestion.on_event(&mut window, loss(10 * MSS));
+    assert_eq!(congestion.prior_cwnd(), Some(10 * MSS));
+    assert_eq!(window.ssthresh, 5 * MSS);
+    window.cwnd = 5 * MSS;
+    assert!(congestion.can_undo());
+    assert!(congestion.undo(&mut window));
+    assert_eq!(window, before);
+    assert!(!congestion.undo(&mut window), "only once");
+}
+
+#[test]
+fn a_mark_and_a_loss_known_to_be_true_are_not_undone() {
+    let mut window = CongestionWindow::new(MSS);
+    let mut congestion = Congestion::reno();
+    congestion.on_event(&mut window, loss(10 * MSS));
+    congestion.commit();
+    assert!(!congestion.undo(&mut window));
+    let mark = CongestionEvent {
+        cause: Cause::Ecn,
+        ..loss(8 * MSS)
+    };
+    congestion.on_event(&mut window, mark);
+    assert!(!congestion.undo(&mut window));
+    assert_eq!(window.ssthresh, 4 * MSS);
 }

@@ -1,4 +1,4 @@
-use super::{super::congestion::Reno, *};
+use super::*;
 use crate::time::Instant;
 
 const MSS: u32 = 1000;
@@ -7,7 +7,7 @@ struct Fixture {
     recovery: Recovery,
     queue: RetransmitQueue,
     window: CongestionWindow,
-    algorithm: Algorithm,
+    congestion: Congestion,
     nxt: SeqNum,
 }
 
@@ -21,7 +21,7 @@ impl Fixture {
             recovery: Recovery::default(),
             queue,
             window,
-            algorithm: Algorithm::Reno(Reno::default()),
+            congestion: Congestion::reno(),
             nxt: SeqNum(segments * MSS),
         }
     }
@@ -38,10 +38,11 @@ impl Fixture {
             recovery,
             queue,
             window,
-            algorithm,
+            congestion,
             nxt,
         } = self;
-        recovery.on_loss(queue, window, algorithm, SeqNum(una), *nxt)
+        let used = queue.outstanding_bytes();
+        recovery.on_loss(queue, window, congestion, used, SeqNum(una), *nxt)
     }
 
     fn advance(&mut self, una: u32, sack: bool) -> bool {
@@ -105,7 +106,7 @@ fn timeouts_cut_the_threshold_once() {
         let in_flight = f.queue.outstanding_bytes();
         f.queue.mark_all_lost();
         f.recovery
-            .on_timeout(&mut f.window, &mut f.algorithm, in_flight, f.nxt);
+            .on_timeout(&mut f.window, &mut f.congestion, in_flight, f.nxt);
     }
     assert_eq!((f.window.cwnd, f.window.ssthresh), (MSS, 10 * MSS));
     assert!(f.recovery.may_grow());
