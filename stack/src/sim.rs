@@ -18,14 +18,17 @@
 //! # let _ = b;
 //! ```
 
+pub mod apps;
+pub mod figures;
 mod frame;
 mod network;
 mod nic;
 mod page;
+pub mod svg;
 mod tasks;
 
 pub use frame::{Frame, pcap};
 pub use network::{Fate, Host, Link, Network, Record};
 pub use nic::{NicConfig, NicCounters, Sent, SimDevice, SimNic};
 pub use page::{PAGE_BYTES, Pool, SimPage};
-pub use tasks::{Clock, Sleep};
+pub use tasks::{Clock, Sleep, Spawner};

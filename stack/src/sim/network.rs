@@ -3,7 +3,7 @@
 use super::{
     frame::Frame,
     nic::{NicConfig, SimDevice, SimNic},
-    tasks::{Clock, Tasks},
+    tasks::{Clock, Spawner, Tasks},
 };
 use crate::{
     net::Net,
@@ -175,7 +175,12 @@ impl Network {
 
     /// Runs `future` as a task whenever it is woken.
     pub fn spawn(&mut self, future: impl Future<Output = ()> + 'static) {
-        self.tasks.spawn(future);
+        self.tasks.spawner().spawn(future);
+    }
+
+    /// Starts tasks as [`Network::spawn`] does, from within tasks too.
+    pub fn spawner(&self) -> Spawner {
+        self.tasks.spawner()
     }
 
     /// Tasks that have not ended.

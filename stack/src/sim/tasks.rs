@@ -79,22 +79,43 @@ struct Task {
     woken: Arc<Flag>,
 }
 
-/// Tasks that run when they are woken.
-#[derive(Default)]
-pub(super) struct Tasks(Vec<Task>);
-
-impl Tasks {
-    pub(super) fn spawn(&mut self, future: impl Future<Output = ()> + 'static) {
-        self.0.push(Task {
+impl Task {
+    fn new(future: impl Future<Output = ()> + 'static) -> Self {
+        Self {
             future: Box::pin(future),
             woken: Arc::new(Flag(AtomicBool::new(true))),
-        });
+        }
+    }
+}
+
+/// Starts tasks, from within tasks too.
+#[derive(Clone, Default)]
+pub struct Spawner(Rc<RefCell<Vec<Task>>>);
+
+impl Spawner {
+    /// Runs `future` as a task whenever it is woken.
+    pub fn spawn(&self, future: impl Future<Output = ()> + 'static) {
+        self.0.borrow_mut().push(Task::new(future));
+    }
+}
+
+/// Tasks that run when they are woken.
+#[derive(Default)]
+pub(super) struct Tasks {
+    tasks: Vec<Task>,
+    spawner: Spawner,
+}
+
+impl Tasks {
+    pub(super) fn spawner(&self) -> Spawner {
+        self.spawner.clone()
     }
 
     /// Runs each task that was woken, once; whether there were any.
     pub(super) fn run(&mut self) -> bool {
+        self.tasks.append(&mut self.spawner.0.borrow_mut());
         let mut ran = false;
-        self.0.retain_mut(|Task { future, woken }| {
+        self.tasks.retain_mut(|Task { future, woken }| {
             if !woken.0.swap(false, Ordering::Relaxed) {
                 return true;
             }
@@ -107,6 +128,6 @@ impl Tasks {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.tasks.len() + self.spawner.0.borrow().len()
     }
 }
