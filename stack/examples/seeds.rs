@@ -74,8 +74,9 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
             "--out" => options.out = value()?.into(),
             "--markdown" => options.markdown = Some(value()?.into()),
             "--list" => {
-                ALL.iter()
-                    .for_each(|figure| println!("{:16} {}", figure.name, figure.title));
+                for figure in ALL {
+                    println!("{:16} {}", figure.name, figure.title);
+                }
                 return Ok(None);
             }
             "--help" | "-h" => {
