@@ -82,6 +82,10 @@ impl<P: Page> Connection<P> {
             self.count_slow_start_exit(ctx, exit);
         }
         self.detect_losses(ctx);
+        self.ack_taken_in();
+        if self.retransmits.is_empty() {
+            self.note_activity(ctx.now);
+        }
         debug_assert!(
             self.retransmits.is_consistent(),
             "{:?} after acknowledgment of {ack}",
@@ -139,9 +143,6 @@ impl<P: Page> Connection<P> {
             self.timers.retransmit = None;
         } else {
             arm(&mut self.timers.retransmit, ctx.now, self.rtt.rto());
-        }
-        if released > 0 && (self.is_writable() || self.send_queue.len() == 0) {
-            self.wakers.wake_writer();
         }
         (delivered, rtt)
     }

@@ -74,7 +74,7 @@ impl<P: Page> Tcp<P> {
             (
                 SocketAddr::new(local, local_port),
                 SocketAddr::new(remote, remote_port),
-                connection.info(),
+                connection.info(self.now),
             )
         })
     }
@@ -333,7 +333,8 @@ impl<P: Page> Tcp<P> {
             State::Established | State::CloseWait if connection.send_room() > 0 => {
                 return Poll::Ready(Ok(connection));
             }
-            State::SynSent | State::SynReceived | State::Established | State::CloseWait => {}
+            State::Established | State::CloseWait => connection.writer_turned_away(),
+            State::SynSent | State::SynReceived => {}
             _ => return Poll::Ready(Err(WriteError::Closed)),
         }
         wait(&mut connection.wakers.write, waker);
@@ -348,6 +349,7 @@ impl<P: Page> Tcp<P> {
         data: &[u8],
         alloc: &mut dyn FnMut() -> Option<P>,
     ) -> Poll<Result<usize, WriteError>> {
+        let now = self.now;
         let connection = match self.poll_room(id, waker) {
             Poll::Ready(Ok(connection)) => connection,
             Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
@@ -362,6 +364,12 @@ impl<P: Page> Tcp<P> {
             self.wait_for_pages(waker);
             return Poll::Pending;
         }
+        if room < data.len() {
+            connection.writer_turned_away();
+        } else {
+            connection.send_queue_refilled();
+        }
+        connection.note_refill(now);
         self.enqueue(id.index());
         Poll::Ready(Ok(len))
     }
@@ -374,10 +382,13 @@ impl<P: Page> Tcp<P> {
         waker: &Waker,
         slice: &mut Option<Slice<P>>,
     ) -> Poll<Result<(), WriteError>> {
+        let now = self.now;
         match self.poll_room(id, waker) {
             Poll::Ready(Ok(connection)) => {
                 if let Some(slice) = slice.take() {
                     connection.send_queue.push_slice(slice);
+                    connection.send_queue_refilled();
+                    connection.note_refill(now);
                 }
             }
             Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
@@ -385,6 +396,23 @@ impl<P: Page> Tcp<P> {
         }
         self.enqueue(id.index());
         Poll::Ready(Ok(()))
+    }
+
+    /// Whether a writer is worth its while, as `poll` tells it (`POLLOUT`): there is more room than
+    /// the first byte that may be written.
+    pub(crate) fn poll_writable(
+        &mut self,
+        id: ConnectionId,
+        waker: &Waker,
+    ) -> Poll<Result<(), WriteError>> {
+        match self.poll_room(id, waker) {
+            Poll::Ready(Ok(connection)) if !connection.is_writable() => {
+                connection.writer_turned_away();
+                wait(&mut connection.wakers.write, waker);
+                Poll::Pending
+            }
+            room => room.map_ok(|_| ()),
+        }
     }
 
     /// A page to write into, once there is room for it.
@@ -473,7 +501,9 @@ impl<P: Page> Tcp<P> {
 
     /// What the connection tells of itself.
     pub(crate) fn info(&self, id: ConnectionId) -> Option<Info> {
-        self.table.peek(id).map(Connection::info)
+        self.table
+            .peek(id)
+            .map(|connection| connection.info(self.now))
     }
 
     /// Changes a connection's settings.
@@ -489,9 +519,7 @@ impl<P: Page> Tcp<P> {
             if connection.options.keepalive != keepalive {
                 connection.restart_keepalive(now);
             }
-            if connection.is_writable() {
-                connection.wakers.wake_writer();
-            }
+            connection.wake_writer_if_room();
             // Data that Nagle's rule held back may go now.
             self.settle(id.index());
         }

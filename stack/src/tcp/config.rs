@@ -8,6 +8,8 @@ use crate::time::Duration;
 pub struct Config {
     /// `net.ipv4.tcp_wmem`, middle value: bytes a connection may hold for sending.
     pub sndbuf_bytes: u32,
+    /// `net.ipv4.tcp_notsent_lowat`: bytes that may wait to be sent, where a socket does not say.
+    pub notsent_lowat_bytes: u32,
     /// `net.ipv4.tcp_rmem`, middle value: bytes a connection may hold unread.
     pub rcvbuf_bytes: u32,
     /// `net.ipv4.tcp_rmem`, last value: what the window scale must be able to express.
@@ -46,12 +48,27 @@ pub struct Config {
     pub max_connections: usize,
     /// `net.ipv4.tcp_keepalive_time`, `_intvl` and `_probes`, for sockets that ask for it.
     pub keepalive: Keepalive,
+    /// Old, wrong behaviours to compare with; connections look at them all the time.
+    #[cfg(any(test, feature = "sim"))]
+    pub mistakes: Mistakes,
+}
+
+impl Config {
+    /// The mistakes to make: none in a build that is not for experiments, and known to be none
+    /// when it is compiled.
+    pub(super) fn mistakes(&self) -> Mistakes {
+        #[cfg(any(test, feature = "sim"))]
+        return self.mistakes;
+        #[cfg(not(any(test, feature = "sim")))]
+        Mistakes::NONE
+    }
 }
 
 impl Default for Config {
     fn default() -> Self {
         Self {
             sndbuf_bytes: 1 << 20,
+            notsent_lowat_bytes: u32::MAX,
             rcvbuf_bytes: 1 << 20,
             max_rcvbuf_bytes: 32 << 20,
             sack: true,
@@ -70,8 +87,27 @@ impl Default for Config {
             max_tw_buckets: 4096,
             max_connections: 16_384,
             keepalive: Keepalive::default(),
+            #[cfg(any(test, feature = "sim"))]
+            mistakes: Mistakes::NONE,
         }
     }
+}
+
+/// Behaviours that stacks had, or have, and that are wrong. An experiment turns one on to show
+/// what it costs; nothing else may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mistakes {
+    /// Writers that wait are told of room on acknowledgments only, not when data leaves the send
+    /// queue for the network: Linux before 5.18 (4bfe744ff164). With `TCP_NOTSENT_LOWAT` the
+    /// queue then runs dry once a round trip.
+    pub write_space_on_ack_only: bool,
+}
+
+impl Mistakes {
+    /// None of them.
+    pub const NONE: Self = Self {
+        write_space_on_ack_only: false,
+    };
 }
 
 /// When an idle connection is probed (RFC 9293 §3.8.4).
@@ -101,6 +137,9 @@ impl Default for Keepalive {
 pub struct Options {
     /// `SO_SNDBUF`, in bytes of data.
     pub sndbuf_bytes: u32,
+    /// `TCP_NOTSENT_LOWAT`: written and not yet sent, no more than this; a writer that waits is
+    /// woken at half of it.
+    pub notsent_lowat_bytes: u32,
     /// `SO_RCVBUF`, in bytes of data.
     pub rcvbuf_bytes: u32,
     /// `TCP_MAXSEG`: no larger segment is sent or asked for.
@@ -118,6 +157,7 @@ impl Options {
     pub fn new(config: &Config) -> Self {
         Self {
             sndbuf_bytes: config.sndbuf_bytes,
+            notsent_lowat_bytes: config.notsent_lowat_bytes,
             rcvbuf_bytes: config.rcvbuf_bytes,
             max_segment_bytes: None,
             nodelay: false,

@@ -3,6 +3,7 @@
 
 use super::{
     challenge::ChallengeLimit,
+    chrono::{Chrono, Times},
     config::{Config, Options},
     congestion::{Congestion, CongestionWindow},
     cwnd_usage::CwndUsage,
@@ -18,16 +19,16 @@ use super::{
     seq::{SeqNum, WindowScale},
     stats::{Counters, Info, InfoOptions},
     timers::Timers,
+    write_space::WriteSpace,
 };
-use crate::{device::Page, time::Instant};
+use crate::{
+    device::Page,
+    time::{Duration, Instant},
+};
 use core::{fmt, task::Waker};
 
 /// Segment size to assume of a peer that names none (RFC 9293 §3.7.1).
 pub(super) const DEFAULT_MSS: u16 = 536;
-
-/// Most bytes that wait in one connection: sequence numbers tell before from after only within half
-/// their circle.
-const MAX_SNDBUF_BYTES: u32 = 1 << 30;
 
 /// The states of RFC 9293 §3.3.2; LISTEN is a listener's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -299,6 +300,8 @@ pub(super) struct Connection<P> {
     pub(super) options: Options,
     pub(super) device: DeviceShare,
     pub(super) wakers: Wakers,
+    pub(super) write_space: WriteSpace,
+    pub(super) chrono: Chrono,
     pub(super) stats: ConnectionStats,
     /// Whether it stands in the queue for output.
     pub(super) queued: bool,
@@ -390,6 +393,8 @@ impl<P: Page> Connection<P> {
             options,
             device: DeviceShare::default(),
             wakers: Wakers::default(),
+            write_space: WriteSpace::default(),
+            chrono: Chrono::default(),
             stats: ConnectionStats::default(),
             queued: false,
             reset_pending: false,
@@ -415,21 +420,6 @@ impl<P: Page> Connection<P> {
     /// Whether our FIN has been acknowledged.
     pub(super) fn fin_acked(&self) -> bool {
         self.snd.closed && self.snd.una.after(self.data_end())
-    }
-
-    /// Bytes the application may write now.
-    pub(super) fn send_room(&self) -> usize {
-        let sndbuf = self.options.sndbuf_bytes.min(MAX_SNDBUF_BYTES) as usize;
-        if self.send_queue.truesize() >= 2 * sndbuf.max(super::send_queue::PAGE_BYTES) {
-            return 0;
-        }
-        sndbuf.saturating_sub(self.send_queue.len())
-    }
-
-    /// Whether there is room enough for a waiting writer to be worth waking: a third of the
-    /// buffer, as Linux has it, so that writers are not woken for crumbs.
-    pub(super) fn is_writable(&self) -> bool {
-        self.send_room() * 3 >= self.options.sndbuf_bytes.min(MAX_SNDBUF_BYTES) as usize
     }
 
     /// Whether the peer has closed and everything before has been read.
@@ -499,7 +489,13 @@ impl<P: Page> Connection<P> {
     }
 
     /// What `ss -ti` shows.
-    pub(super) fn info(&self) -> Info {
+    pub(super) fn info(&self, now: Instant) -> Info {
+        let Times {
+            busy,
+            rwnd_limited,
+            sndbuf_limited,
+        } = self.chrono.times(now);
+        let us = |span: Duration| span.as_micros() as u64;
         let rto = self.rtt.rto().as_micros();
         Info {
             state: self.state,
@@ -544,6 +540,9 @@ impl<P: Page> Connection<P> {
             notsent_bytes: self.notsent_bytes(),
             dsack_dups: self.stats.dsack_dups,
             rcv_ooopack: self.stats.rcv_ooopack,
+            busy_time_us: us(busy),
+            rwnd_limited_us: us(rwnd_limited),
+            sndbuf_limited_us: us(sndbuf_limited),
             in_device_bytes: self.device.in_device_bytes(),
             congestion_control: self.congestion.name(),
         }

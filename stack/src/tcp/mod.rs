@@ -8,6 +8,7 @@
 mod ack;
 mod api;
 mod challenge;
+mod chrono;
 mod config;
 mod congestion;
 mod connection;
@@ -36,9 +37,10 @@ mod table;
 mod testing;
 mod time_wait;
 mod timers;
+mod write_space;
 
 pub(crate) use api::ListenerId;
-pub use config::{Config, Keepalive, Options};
+pub use config::{Config, Keepalive, Mistakes, Options};
 pub use connection::State;
 pub(crate) use demux::ConnectionId;
 pub use error::{AcceptError, ConnectError, ListenError, ReadError, WriteError};

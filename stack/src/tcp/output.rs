@@ -63,13 +63,19 @@ impl<P: Page> Connection<P> {
         ctx: &mut Context<'_>,
         ip: &mut impl IpSender<P>,
     ) -> Transmit {
-        let route = match ip.route(self.tuple.remote) {
-            Ok(route) => route,
-            Err(error) => return self.cannot_send(ctx, error),
+        let outcome = match ip.route(self.tuple.remote) {
+            Ok(route) => {
+                let outcome = self.transmit_by(ctx, ip, &route);
+                if outcome == Transmit::Idle {
+                    self.watch_window(ctx);
+                }
+                outcome
+            }
+            Err(error) => self.cannot_send(ctx, error),
         };
-        let outcome = self.transmit_by(ctx, ip, &route);
-        if outcome == Transmit::Idle {
-            self.watch_window(ctx);
+        if outcome != Transmit::Sent {
+            self.note_activity(ctx.now);
+            self.look_for_writers(ctx);
         }
         outcome
     }
@@ -141,7 +147,7 @@ impl<P: Page> Connection<P> {
     }
 
     /// Bytes in the network: RFC 6675's pipe, or the like from duplicates where SACK is not used.
-    fn pipe_bytes(&self) -> u32 {
+    pub(super) fn pipe_bytes(&self) -> u32 {
         let dup_acked = if self.sack {
             0
         } else {
@@ -612,6 +618,7 @@ impl<P: Page> Connection<P> {
             }
             self.retransmits.push(seq, len, ctx.now);
             self.snd.nxt = seq + len;
+            self.snd_nxt_advanced();
             if bytes % mss != 0 {
                 self.snd.small_end = Some(seq + bytes);
             }
@@ -645,7 +652,7 @@ impl<P: Page> Connection<P> {
 
     /// Whether [`Self::transmit`] may have something to do.
     pub(super) fn wants_output(&self) -> bool {
-        if self.reset_pending || self.snd.syn_pending {
+        if self.reset_pending || self.snd.syn_pending || self.write_space.is_due() {
             return true;
         }
         if !self.state.is_synchronized() || self.state == State::TimeWait {

@@ -183,6 +183,12 @@ pub struct Info {
     pub dsack_dups: u64,
     /// Segments received out of order.
     pub rcv_ooopack: u64,
+    /// Time with data to deliver, in microseconds.
+    pub busy_time_us: u64,
+    /// Of this, time in which the peer's window held it up.
+    pub rwnd_limited_us: u64,
+    /// Of this, time in which all written was sent and the send buffer let no more be written.
+    pub sndbuf_limited_us: u64,
     /// Bytes given to the device that it is not done with.
     pub in_device_bytes: u32,
     /// Name of the congestion control.

@@ -11,6 +11,7 @@ mod sockets;
 mod states;
 mod transfer;
 mod window;
+mod write_space;
 
 use crate::{
     sim::{Host, Link, Network, NicConfig},

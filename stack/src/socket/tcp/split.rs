@@ -139,6 +139,17 @@ impl<D: Device> TcpWriter<D> {
         .await
     }
 
+    /// Waits until it is worth while to write, as `POLLOUT` tells it: a third of the send buffer is
+    /// free, and less than half of `TCP_NOTSENT_LOWAT` waits to be sent. A write may well find
+    /// room before.
+    pub async fn writable(&self) -> Result<(), WriteError> {
+        poll_fn(|cx| {
+            self.handle
+                .with(|tcp, id, _| tcp.poll_writable(id, cx.waker()))
+        })
+        .await
+    }
+
     /// Waits for room and returns a page to write into, for [`TcpWriter::commit`].
     pub async fn reserve(&mut self) -> Result<D::Page, WriteError> {
         poll_fn(|cx| {

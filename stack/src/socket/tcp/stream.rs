@@ -175,6 +175,22 @@ impl<D: Device> TcpStream<D> {
             .set_options(|options| options.sndbuf_bytes = bytes.max(1));
     }
 
+    /// `TCP_NOTSENT_LOWAT`: bytes that may be written and not yet sent; 0: as
+    /// `net.ipv4.tcp_notsent_lowat` says.
+    pub fn set_notsent_lowat(&self, bytes: u32) {
+        let default = self
+            .handle
+            .with(|tcp, _, _| tcp.config().notsent_lowat_bytes);
+        let bytes = if bytes == 0 { default } else { bytes };
+        self.handle
+            .set_options(|options| options.notsent_lowat_bytes = bytes);
+    }
+
+    /// As [`TcpWriter::writable`].
+    pub async fn writable(&self) -> Result<(), WriteError> {
+        self.writer.writable().await
+    }
+
     /// `SO_RCVBUF`: bytes that may wait to be read. A window once given is not taken back.
     pub fn set_rcvbuf(&self, bytes: u32) {
         self.handle
