@@ -19,16 +19,27 @@
 //! ```
 
 pub mod apps;
+mod codel;
+mod completion;
 pub mod figures;
 mod frame;
+mod link;
 mod network;
 mod nic;
+mod packet;
 mod page;
+mod random;
 pub mod svg;
 mod tasks;
+mod trace;
 
+pub use codel::CoDelConfig;
+pub use completion::{CompletionTime, Cost};
 pub use frame::{Frame, pcap};
-pub use network::{Fate, Host, Link, Network, Record};
+pub use link::{Link, LinkCounters, Loss, Reorder};
+pub use network::{Fate, Host, Network, Record, Side};
 pub use nic::{NicConfig, NicCounters, Sent, SimDevice, SimNic};
 pub use page::{PAGE_BYTES, Pool, SimPage};
+pub use random::Random;
 pub use tasks::{Clock, Sleep, Spawner};
+pub use trace::{Sample, Trace};

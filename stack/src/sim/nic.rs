@@ -1,13 +1,16 @@
 //! A NIC with a ring of programmable size and the offloads one likes.
 
 use super::{
+    completion::{CompletionTime, Cost},
     frame::Frame,
-    page::{PAGE_BYTES, Pool, SimPage},
+    packet::Packet,
+    page::{PAGE_BYTES, Part, Pool, SimPage},
+    random::Random,
 };
 use crate::{
     device::{
-        Capabilities, Completion, Device, MAX_HEADER_BYTES, Owner, Page, RxChecksum, RxFrame,
-        RxMemory, Slice, SliceRef, TxError, TxFrame, TxOffload,
+        Capabilities, Completion, Device, MAX_HEADER_BYTES, MAX_RX_SLICES, Owner, RxChecksum,
+        RxFrame, RxMemory, Slice, SliceRef, TxError, TxFrame, TxOffload,
     },
     time::{Duration, Instant},
 };
@@ -29,14 +32,22 @@ pub struct NicConfig {
     pub tx_checksum: bool,
     /// Vouches for checksums of received frames.
     pub rx_checksum: bool,
+    /// Joins segments of one flow that wait to be received (GRO, LRO).
+    pub gro: bool,
     /// Slots of the transmit ring: one for a header, one for each slice, one for segmentation.
     pub tx_slots: usize,
     /// Frames that wait to be received.
     pub rx_frames: usize,
+    /// Time from the first frame that waits until the interrupt that tells of it.
+    pub rx_coalesce: Duration,
     /// Pages there are, for both directions.
     pub pages: usize,
-    /// Time from the end of transmission until the slots come back.
-    pub completion_delay: Duration,
+    /// Time until the slots of a frame come back.
+    pub completion: CompletionTime,
+    /// What the backend has to do for each frame, one after the other, before it is on the wire.
+    pub backend: Cost,
+    /// What the host has to do for each frame it sends or receives; it is deaf meanwhile.
+    pub cpu: Cost,
 }
 
 impl Default for NicConfig {
@@ -48,10 +59,14 @@ impl Default for NicConfig {
             max_tx_slices: 17,
             tx_checksum: true,
             rx_checksum: true,
+            gro: false,
             tx_slots: 256,
             rx_frames: 256,
+            rx_coalesce: Duration::ZERO,
             pages: 8192,
-            completion_delay: Duration::ZERO,
+            completion: CompletionTime::AfterSent(Duration::ZERO),
+            backend: Cost::default(),
+            cpu: Cost::default(),
         }
     }
 }
@@ -76,12 +91,22 @@ pub struct NicCounters {
     pub tx_full: u64,
     /// Frames put on the ring.
     pub tx_frames: u64,
+    /// Their bytes.
+    pub tx_bytes: u64,
     /// Calls of flush that published something.
     pub notifications: u64,
-    /// Frames received.
+    /// Frames received, those that were joined to others among them.
     pub rx_frames: u64,
+    /// Their bytes.
+    pub rx_bytes: u64,
+    /// Frames that were joined to the one before.
+    pub rx_joined: u64,
     /// Frames lost for want of a slot or page.
     pub rx_dropped: u64,
+    /// Most slots of the transmit ring that were in use.
+    pub max_tx_slots: usize,
+    /// Most payload bytes that were on the transmit ring.
+    pub max_tx_bytes: u64,
 }
 
 /// A frame that the stack has published, for the other side to take.
@@ -89,8 +114,7 @@ pub struct NicCounters {
 pub struct Sent {
     /// When it was published.
     pub at: Instant,
-    bytes: Vec<u8>,
-    offload: TxOffload,
+    packet: Packet,
     held: Held,
 }
 
@@ -98,31 +122,68 @@ pub struct Sent {
 #[derive(Debug)]
 struct Held {
     owner: Owner,
-    payload: Vec<SimPage>,
-    payload_bytes: usize,
+    payload: Vec<Slice<SimPage>>,
     slots: usize,
 }
 
 impl Sent {
     /// The frames on the wire that it becomes; `whole` leaves a large segment in one piece.
     pub fn frames(&self, whole: bool) -> Vec<Frame> {
-        Frame::make(self.bytes.clone(), self.offload, whole)
+        let packet = self.packet.clone();
+        if whole {
+            return [packet.to_frame()].into();
+        }
+        packet.cut().map(|part| part.to_frame()).collect()
     }
+
+    /// Bytes of the frame.
+    pub(super) fn len(&self) -> u64 {
+        self.packet.len() as u64
+    }
+
+    /// Takes the packet out, to be put on a wire.
+    pub(super) fn take_packet(&mut self) -> Packet {
+        let empty = Packet::new(Vec::new(), Vec::new(), TxOffload::None);
+        core::mem::replace(&mut self.packet, empty)
+    }
+}
+
+/// A frame that waits to be received, with the pages counted for it.
+#[derive(Debug)]
+struct Waiting {
+    packet: Packet,
+    pages: usize,
 }
 
 #[derive(Debug)]
 struct Nic {
     config: NicConfig,
     pool: Pool,
+    random: Random,
     link_up: bool,
     used_slots: usize,
+    /// Payload bytes on the ring.
+    used_bytes: u64,
     queued: VecDeque<Sent>,
     published: VecDeque<Sent>,
     /// In order of time.
     done: VecDeque<(Instant, Instant, Held)>,
-    received: VecDeque<RxFrame<SimPage>>,
+    stalled_until: Instant,
+    received: VecDeque<Waiting>,
+    /// Packets and bytes that the host has worked on and that were not yet charged.
+    work: (u64, u64),
     interrupt: bool,
+    /// When what was received is told of.
+    interrupt_at: Option<Instant>,
     counters: NicCounters,
+}
+
+impl Nic {
+    /// Notes a frame that the host works on.
+    fn charge(&mut self, bytes: usize) {
+        self.work.0 += 1;
+        self.work.1 += bytes as u64;
+    }
 }
 
 /// The NIC as the stack sees it.
@@ -139,13 +200,18 @@ impl SimNic {
         let nic = Rc::new(RefCell::new(Nic {
             config,
             pool: Pool::new(config.pages),
+            random: Random::new(u64::from(config.mac[5])),
             link_up: true,
             used_slots: 0,
+            used_bytes: 0,
             queued: VecDeque::new(),
             published: VecDeque::new(),
             done: VecDeque::new(),
+            stalled_until: Instant::ZERO,
             received: VecDeque::new(),
+            work: (0, 0),
             interrupt: true,
+            interrupt_at: None,
             counters: NicCounters::default(),
         }));
         (Self(Rc::clone(&nic)), SimDevice(nic))
@@ -160,35 +226,45 @@ impl SimNic {
     pub fn complete(&self, sent: Sent, at: Instant) {
         let mut nic = self.0.borrow_mut();
         let at = nic.done.back().map_or(at, |(last, ..)| at.max(*last));
+        let at = at.max(nic.stalled_until);
         nic.done.push_back((at, sent.at, sent.held));
     }
 
-    /// Receives a frame; false when it is lost for want of room.
+    /// The same when the configured time has passed, for a frame that was sent at `sent_at`.
+    pub(super) fn complete_in_time(&self, sent: Sent, sent_at: Instant) {
+        let at = {
+            let nic = &mut *self.0.borrow_mut();
+            nic.config.completion.at(sent.at, sent_at, &mut nic.random)
+        };
+        self.complete(sent, at);
+    }
+
+    /// Receives a frame at once; false when it is lost for want of room.
     pub fn receive(&self, frame: &Frame) -> bool {
+        let received = self.deliver(Packet::from_frame(frame.clone()), Instant::ZERO);
+        self.0.borrow_mut().interrupt |= received;
+        received
+    }
+
+    /// Takes in a packet from the wire; false when it is lost for want of room.
+    pub(super) fn deliver(&self, packet: Packet, now: Instant) -> bool {
         let mut nic = self.0.borrow_mut();
         let nic = &mut *nic;
-        let mut slices = heapless::Vec::new();
-        let mut fits = nic.received.len() < nic.config.rx_frames && nic.link_up;
-        for part in frame.bytes.chunks(PAGE_BYTES) {
-            let Some(mut page) = nic.pool.alloc() else {
-                fits = false;
-                break;
-            };
-            page.append(part);
-            fits &= slices.push(Slice::whole(page.clone())).is_ok();
-        }
+        let bytes = match packet.payload_len() {
+            0 => packet.front.len(),
+            payload => payload,
+        };
+        let pages = bytes.div_ceil(PAGE_BYTES).max(1);
+        let fits = nic.received.len() < nic.config.rx_frames
+            && nic.link_up
+            && pages < MAX_RX_SLICES
+            && nic.pool.reserve(pages);
         if fits {
-            nic.received.push_back(RxFrame {
-                slices,
-                checksum: if nic.config.rx_checksum {
-                    RxChecksum::Good
-                } else {
-                    RxChecksum::Unverified
-                },
-                segment_bytes: frame.segment_bytes,
-            });
             nic.counters.rx_frames += 1;
-            nic.interrupt = true;
+            nic.counters.rx_bytes += packet.len() as u64;
+            nic.received.push_back(Waiting { packet, pages });
+            let at = now + nic.config.rx_coalesce;
+            nic.interrupt_at = nic.interrupt_at.or(Some(at));
         } else {
             nic.counters.rx_dropped += 1;
         }
@@ -200,6 +276,20 @@ impl SimNic {
         let mut nic = self.0.borrow_mut();
         nic.link_up = up;
         nic.interrupt = true;
+    }
+
+    /// Changes how long slots are held from now on.
+    pub fn set_completion(&self, completion: CompletionTime) {
+        self.0.borrow_mut().config.completion = completion;
+    }
+
+    /// Lets no slot come back before `until`, those that were to come earlier neither.
+    pub fn stall(&self, until: Instant) {
+        let mut nic = self.0.borrow_mut();
+        nic.stalled_until = until;
+        for (at, ..) in &mut nic.done {
+            *at = (*at).max(until);
+        }
     }
 
     /// What it is like.
@@ -222,16 +312,43 @@ impl SimNic {
         self.0.borrow().used_slots
     }
 
+    /// Payload bytes of `owner` that were not told to be done.
+    pub fn bytes_held(&self, owner: Owner) -> u64 {
+        let nic = self.0.borrow();
+        let sent = nic.queued.iter().chain(&nic.published);
+        let held = sent.map(|sent| &sent.held);
+        held.chain(nic.done.iter().map(|(_, _, held)| held))
+            .filter(|held| held.owner == owner)
+            .flat_map(|held| &held.payload)
+            .map(|slice| slice.len() as u64)
+            .sum()
+    }
+
+    /// How long the host has worked on frames since the last call, in nanoseconds.
+    pub(super) fn take_work_ns(&self) -> u64 {
+        let mut nic = self.0.borrow_mut();
+        let (packets, bytes) = core::mem::take(&mut nic.work);
+        nic.config.cpu.nanos(packets, bytes)
+    }
+
     /// Whether the stack must be polled at `now`: something was received or completed.
     pub fn take_interrupt(&self, now: Instant) -> bool {
         let mut nic = self.0.borrow_mut();
         let completed = nic.done.front().is_some_and(|(at, ..)| *at <= now);
-        core::mem::take(&mut nic.interrupt) || completed
+        let received = nic.interrupt_at.is_some_and(|at| at <= now);
+        if received {
+            nic.interrupt_at = None;
+        }
+        core::mem::take(&mut nic.interrupt) || completed || received
     }
 
-    /// When the next slots come back.
-    pub fn next_completion(&self) -> Option<Instant> {
-        self.0.borrow().done.front().map(|(at, ..)| *at)
+    /// When the stack must be polled next for something received or completed.
+    pub fn next_interrupt(&self) -> Option<Instant> {
+        let nic = self.0.borrow();
+        let now = nic.interrupt.then_some(Instant::ZERO);
+        let completion = nic.done.front().map(|(at, ..)| *at);
+        let next = [now, completion, nic.interrupt_at];
+        next.into_iter().flatten().min()
     }
 }
 
@@ -268,7 +385,10 @@ impl Device for SimDevice {
 
     fn rx_memory(&self) -> RxMemory {
         let nic = self.0.borrow();
-        let (pages, left) = (nic.config.pages, nic.config.pages - nic.pool.live());
+        let (pages, left) = (
+            nic.config.pages,
+            nic.config.pages.saturating_sub(nic.pool.live()),
+        );
         if left <= pages / 8 {
             RxMemory::Spent
         } else if left <= pages / 4 {
@@ -279,7 +399,37 @@ impl Device for SimDevice {
     }
 
     fn receive(&mut self, _now: Instant) -> Option<RxFrame<SimPage>> {
-        self.0.borrow_mut().received.pop_front()
+        let nic = &mut *self.0.borrow_mut();
+        let Waiting { mut packet, pages } = nic.received.pop_front()?;
+        let mut pages = pages;
+        while nic.config.gro
+            && packet.payload.len() < MAX_RX_SLICES - 3
+            && let Some(next) = nic.received.pop_front()
+        {
+            if let Err(packet) = packet.merge(next.packet) {
+                let pages = next.pages;
+                nic.received.push_front(Waiting { packet, pages });
+                break;
+            }
+            nic.counters.rx_joined += 1;
+            nic.work.0 += 1;
+            pages += next.pages;
+        }
+        nic.pool.unreserve(pages);
+        nic.charge(packet.len());
+        let checksum = if nic.config.rx_checksum {
+            RxChecksum::Good
+        } else {
+            if packet.partial.is_some() {
+                packet = Packet::from_frame(packet.to_frame());
+            }
+            RxChecksum::Unverified
+        };
+        Some(RxFrame {
+            segment_bytes: packet.mss_bytes,
+            slices: nic.pool.take_in(packet),
+            checksum,
+        })
     }
 
     /// Panics when the frame breaks the contract of [`Device`]: that is a bug of the stack.
@@ -323,19 +473,23 @@ impl Device for SimDevice {
             return Err(TxError::Full);
         }
         nic.used_slots += slots;
+        nic.used_bytes += payload_bytes as u64;
+        nic.counters.max_tx_slots = nic.counters.max_tx_slots.max(nic.used_slots);
+        nic.counters.max_tx_bytes = nic.counters.max_tx_bytes.max(nic.used_bytes);
         nic.counters.tx_frames += 1;
-        let mut bytes = header.to_vec();
-        for slice in payload {
-            bytes.extend_from_slice(slice.bytes());
-        }
+        nic.counters.tx_bytes += frame_bytes as u64;
+        nic.charge(frame_bytes);
+        let part = |slice: &SliceRef<'_, SimPage>| {
+            let start = slice.offset();
+            Part::new(slice.page(), start..start + slice.len())
+        };
+        let parts = payload.iter().map(part).collect();
         nic.queued.push_back(Sent {
             at: Instant::ZERO,
-            bytes,
-            offload,
+            packet: Packet::new(header.to_vec(), parts, offload),
             held: Held {
                 owner,
-                payload: payload.iter().map(|slice| slice.page().clone()).collect(),
-                payload_bytes,
+                payload: payload.iter().map(own).collect(),
                 slots,
             },
         });
@@ -352,21 +506,23 @@ impl Device for SimDevice {
         }));
     }
 
+    /// Each slot is told by itself, as netfront sees them come back.
     fn complete(&mut self, now: Instant, sink: &mut dyn FnMut(Completion)) {
         let mut nic = self.0.borrow_mut();
         while let Some((at, published, held)) = nic.done.pop_front_if(|(at, ..)| *at <= now) {
             let Held {
                 owner,
                 payload,
-                payload_bytes,
                 slots,
             } = held;
-            drop(payload);
             nic.used_slots -= slots;
-            if payload_bytes > 0 {
+            for slice in payload {
+                let bytes = slice.len() as u32;
+                drop(slice);
+                nic.used_bytes -= u64::from(bytes);
                 sink(Completion {
                     owner,
-                    bytes: payload_bytes as u32,
+                    bytes,
                     held: at.since(published),
                 });
             }
@@ -374,6 +530,51 @@ impl Device for SimDevice {
     }
 
     fn arm(&mut self) -> bool {
-        self.0.borrow().interrupt
+        let nic = self.0.borrow();
+        nic.interrupt || nic.interrupt_at.is_some()
+    }
+}
+
+/// The same bytes, held.
+fn own(slice: &SliceRef<'_, SimPage>) -> Slice<SimPage> {
+    let start = slice.offset();
+    Slice::new(slice.page().clone(), start..start + slice.len())
+}
+
+impl Pool {
+    /// The slices of a received packet, in pages of this pool: headers in the first, payload by
+    /// reference to the memory it came in.
+    fn take_in(&self, packet: Packet) -> heapless::Vec<Slice<SimPage>, MAX_RX_SLICES> {
+        let Packet { front, payload, .. } = packet;
+        let mut slices = heapless::Vec::new();
+        if payload.is_empty() {
+            for chunk in front.chunks(PAGE_BYTES) {
+                let _ = slices.push(Slice::whole(self.counted(chunk.into())));
+            }
+            return slices;
+        }
+        // The headers share a page with the payload.
+        let header = SimPage::received(front.into(), None);
+        let _ = slices.push(Slice::whole(header));
+        if payload.len() < MAX_RX_SLICES {
+            for Part { memory, start, end } in payload {
+                let _ = slices.push(Slice::new(self.counted(memory), start..end));
+            }
+            return slices;
+        }
+        let mut bytes = Vec::new();
+        payload
+            .iter()
+            .for_each(|part| bytes.extend_from_slice(part.bytes()));
+        for chunk in bytes.chunks(PAGE_BYTES) {
+            let _ = slices.push(Slice::whole(self.counted(chunk.into())));
+        }
+        slices
+    }
+
+    /// A page that counts, however full the pool is: room was reserved for it, or nearly so.
+    fn counted(&self, memory: Rc<[u8]>) -> SimPage {
+        self.force();
+        SimPage::received(memory, Some(self.token()))
     }
 }

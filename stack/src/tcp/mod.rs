@@ -7,6 +7,8 @@
 
 mod ack;
 mod api;
+#[cfg(any(test, feature = "sim"))]
+mod audit;
 mod challenge;
 mod chrono;
 mod config;

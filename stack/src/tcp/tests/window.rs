@@ -5,7 +5,10 @@ use super::{
     harness::{Harness, MSS, peer},
     *,
 };
-use crate::{sim::NicCounters, wire::tcp::Flags};
+use crate::{
+    sim::{CompletionTime, NicCounters},
+    wire::tcp::Flags,
+};
 
 /// Stops the quick start: what follows is acknowledged with delay.
 fn past_quick_start(h: &mut Harness, id: super::super::ConnectionId, iss: u32) -> u32 {
@@ -273,7 +276,7 @@ fn keepalive_probes_and_gives_up() {
 fn clawpatrol_147_full_ring_loses_nothing() {
     let nic = NicConfig {
         tx_slots: 20,
-        completion_delay: Duration::from_micros(200),
+        completion: CompletionTime::AfterSent(Duration::from_micros(200)),
         ..NicConfig::default()
     };
     let (mut network, a, b) = Network::pair(nic, lan());
