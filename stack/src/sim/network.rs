@@ -214,8 +214,8 @@ impl Network {
         };
         let up = self.pipes.len();
         let mut pipe = |place, link| {
-            self.pipes
-                .push((place, Pipe::new(link, self.random.fork())))
+            let pipe = Pipe::new(link, self.random.fork());
+            self.pipes.push((place, pipe));
         };
         pipe(Place::Up(id), link);
         pipe(Place::Down(id), through);

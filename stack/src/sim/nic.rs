@@ -563,9 +563,9 @@ impl Pool {
             return slices;
         }
         let mut bytes = Vec::new();
-        payload
-            .iter()
-            .for_each(|part| bytes.extend_from_slice(part.bytes()));
+        for part in payload {
+            bytes.extend_from_slice(part.bytes());
+        }
         for chunk in bytes.chunks(PAGE_BYTES) {
             let _ = slices.push(Slice::whole(self.counted(chunk.into())));
         }

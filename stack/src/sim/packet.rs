@@ -157,7 +157,8 @@ impl Packet {
             start: self.partial.map_or(0, |(start, _)| usize::from(start)),
             front: self.front,
             index: 0,
-            whole: self.mss_bytes.is_none().then_some(self.partial),
+            partial: self.partial,
+            whole: self.mss_bytes.is_none(),
         }
     }
 
@@ -248,8 +249,9 @@ pub(super) struct Cut {
     left: alloc::vec::IntoIter<Part>,
     rest: Option<Part>,
     index: u16,
-    /// Of a packet that is not a large one: what its `partial` is; it passes as it is.
-    whole: Option<Option<(u16, u16)>>,
+    partial: Option<(u16, u16)>,
+    /// Whether it is not a large one, and passes as it is.
+    whole: bool,
 }
 
 impl Cut {
@@ -277,7 +279,7 @@ impl Iterator for Cut {
     type Item = Packet;
 
     fn next(&mut self) -> Option<Packet> {
-        if let Some(partial) = self.whole {
+        if self.whole {
             if self.front.is_empty() {
                 return None;
             }
@@ -285,7 +287,7 @@ impl Iterator for Cut {
                 front: mem::take(&mut self.front),
                 payload: mem::take(&mut self.left).collect(),
                 mss_bytes: None,
-                partial,
+                partial: self.partial,
             });
         }
         let payload = self.take();

@@ -10,7 +10,10 @@ impl<P: Page> Tcp<P> {
         for connection in self.table.iter() {
             if let Err(fault) = connection.audit(&held) {
                 let tuple = connection.tuple;
-                return Err(format!("{fault}\n{tuple:?}: {:#?}", connection.info()));
+                return Err(format!(
+                    "{fault}\n{tuple:?}: {:#?}",
+                    connection.info(self.now)
+                ));
             }
             if let Some(at) = connection.timers.earliest()
                 && !connection.queued
