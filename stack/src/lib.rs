@@ -14,6 +14,8 @@ pub mod device;
 pub mod ip;
 pub mod net;
 #[cfg(any(test, feature = "sim"))]
+pub mod script;
+#[cfg(any(test, feature = "sim"))]
 pub mod sim;
 mod siphash;
 pub mod socket;

@@ -26,6 +26,13 @@ use core::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ListenerId(usize);
 
+#[cfg(any(test, feature = "sim"))]
+impl ListenerId {
+    pub(super) fn index(self) -> usize {
+        self.0
+    }
+}
+
 impl<P: Page> Tcp<P> {
     /// No connections yet. `secret` keys initial sequence numbers and ports (RFC 6528 §3).
     pub fn new(secret: [u8; 16]) -> Self {

@@ -94,6 +94,12 @@ impl Listener {
         self.established.pop_front()
     }
 
+    /// Whether no connection waits to be accepted.
+    #[cfg(any(test, feature = "sim"))]
+    pub(super) fn is_idle(&self) -> bool {
+        self.established.is_empty()
+    }
+
     /// Asks to be woken when one is there.
     pub(super) fn wait(&mut self, waker: &Waker) {
         match &mut self.waker {

@@ -24,6 +24,8 @@ mod isn;
 mod listener;
 mod out_of_order;
 mod output;
+#[cfg(any(test, feature = "sim"))]
+mod readiness;
 mod receive;
 mod recovery;
 mod recv_queue;

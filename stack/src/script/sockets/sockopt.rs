@@ -1,0 +1,197 @@
+//! Socket options.
+
+use super::{Attempt, Attempting, Machine, Problem, Socket, SocketState, Sockets};
+use crate::{
+    script::{
+        ast::Expr,
+        constants::{
+            SO_ERROR, SO_KEEPALIVE, SO_LINGER, SO_RCVBUF, SO_REUSEADDR, SO_SNDBUF, SO_TYPE,
+            SOCK_STREAM, SOL_SOCKET, TCP_INFO, TCP_KEEPCNT, TCP_KEEPIDLE, TCP_KEEPINTVL,
+            TCP_MAXSEG, TCP_NODELAY, TCP_USER_TIMEOUT,
+        },
+        errno::Errno,
+        options::Flavor,
+    },
+    tcp::Options,
+    time::Duration,
+};
+use alloc::format;
+
+impl Sockets {
+    pub(super) fn setsockopt(&mut self, at: &mut Attempting<'_>) -> Result<Attempt, Problem> {
+        let (level, name) = (at.integer(1)?, at.integer(2)?);
+        if level == SOL_SOCKET && name == SO_LINGER {
+            return self.set_linger(at);
+        }
+        let value = at.boxed_integer(3)?;
+        let flavor = at.machine.plan.flavor;
+        let unknown = unknown(at, "setsockopt");
+        let Some(socket) = self.socket_mut(at, 0)? else {
+            return Ok(Attempt::error(Errno::EBADF));
+        };
+        if let SocketState::Listening(_) = socket.state
+            && (level, name) != (SOL_SOCKET, SO_REUSEADDR)
+        {
+            return Err(at.unsupported("options of a listening socket"));
+        }
+        let machine = &mut *at.machine;
+        match set(socket, machine, flavor, (level, name), value) {
+            Some(attempt) => Ok(attempt),
+            None => Err(unknown?),
+        }
+    }
+
+    /// `SO_LINGER`, given as `{onoff=…, linger=…}`.
+    fn set_linger(&mut self, at: &mut Attempting<'_>) -> Result<Attempt, Problem> {
+        let expr = at.argument(3)?;
+        let Expr::Record(entries) = expr else {
+            let got = super::arguments::expr_text(expr);
+            return Err(Problem::syntax(at.line, "{onoff=…, linger=…}", got));
+        };
+        let number = |name| Attempting::entry(entries, name).map_or(Ok(0), |e| at.value(e));
+        let (on, seconds) = (number("onoff")?, number("linger")?);
+        let Some(socket) = self.socket_mut(at, 0)? else {
+            return Ok(Attempt::error(Errno::EBADF));
+        };
+        socket.linger = (on != 0).then_some(seconds);
+        Ok(Attempt::OK)
+    }
+
+    pub(super) fn getsockopt(&mut self, at: &mut Attempting<'_>) -> Result<Attempt, Problem> {
+        let (level, name) = (at.integer(1)?, at.integer(2)?);
+        let flavor = at.machine.plan.flavor;
+        let unknown = unknown(at, "getsockopt");
+        let Some(socket) = self.socket_mut(at, 0)? else {
+            return Ok(Attempt::error(Errno::EBADF));
+        };
+        let got = get(socket, at.machine, flavor, (level, name));
+        let Some(got) = got else {
+            return Err(unknown?);
+        };
+        let expected = at.argument(3)?;
+        let is_info = Socket::is_tcp_level(level) && name == TCP_INFO;
+        if !is_info {
+            at.check_integer(expected, got)?;
+        } else if *expected != Expr::Ellipsis {
+            return Err(at.unsupported("tcp_info outside of code blocks"));
+        }
+        Ok(Attempt::OK)
+    }
+}
+
+/// The problem that an option is not known, by the name that the script gives it.
+fn unknown(at: &Attempting<'_>, call: &str) -> Result<Problem, Problem> {
+    let name = super::arguments::expr_text(at.argument(2)?);
+    Ok(at.unsupported(format!("{name} of {call}")))
+}
+
+/// Sets an option; none: it is not known.
+fn set(
+    socket: &mut Socket,
+    machine: &mut Machine,
+    flavor: Flavor,
+    (level, name): (i64, i64),
+    value: i64,
+) -> Option<Attempt> {
+    let bytes = u32::try_from(value.clamp(1, 1 << 30)).unwrap_or(1);
+    let on = value != 0;
+    if level == SOL_SOCKET {
+        match name {
+            SO_REUSEADDR => {}
+            SO_SNDBUF => socket.change(machine, |options| options.sndbuf_bytes = bytes),
+            SO_RCVBUF => socket.change(machine, |options| options.rcvbuf_bytes = bytes),
+            SO_KEEPALIVE => {
+                let keepalive = on.then_some(socket.keepalive);
+                socket.change(machine, |options| options.keepalive = keepalive);
+            }
+            _ => return None,
+        }
+        return Some(Attempt::OK);
+    }
+    if !Socket::is_tcp_level(level) {
+        return None;
+    }
+    let _ = flavor;
+    match name {
+        TCP_NODELAY => socket.change(machine, |options| options.nodelay = on),
+        TCP_MAXSEG => {
+            let Ok(mss) = u16::try_from(value) else {
+                return Some(Attempt::error(Errno::EINVAL));
+            };
+            let mss = (mss > 0).then_some(mss);
+            socket.change(machine, |options| options.max_segment_bytes = mss);
+        }
+        TCP_USER_TIMEOUT => {
+            let Ok(ms) = u64::try_from(value) else {
+                return Some(Attempt::error(Errno::EINVAL));
+            };
+            let timeout = (ms > 0).then(|| Duration::from_millis(ms));
+            socket.change(machine, |options| options.user_timeout = timeout);
+        }
+        TCP_KEEPIDLE | TCP_KEEPINTVL | TCP_KEEPCNT => {
+            if !(1..=32_767).contains(&value) || (name == TCP_KEEPCNT && value > 127) {
+                return Some(Attempt::error(Errno::EINVAL));
+            }
+            let span = Duration::from_secs(value.unsigned_abs());
+            match name {
+                TCP_KEEPIDLE => socket.keepalive.time = span,
+                TCP_KEEPINTVL => socket.keepalive.interval = span,
+                _ => socket.keepalive.probes = value as u8,
+            }
+            let keepalive = socket.keepalive;
+            socket.change(machine, |options: &mut Options| {
+                options.keepalive = options.keepalive.map(|_| keepalive);
+            });
+        }
+        _ => return None,
+    }
+    Some(Attempt::OK)
+}
+
+/// An option's value; none: it is not known.
+fn get(
+    socket: &mut Socket,
+    machine: &mut Machine,
+    flavor: Flavor,
+    (level, name): (i64, i64),
+) -> Option<i64> {
+    // Linux tells twice what it was told, to account for its own bookkeeping.
+    let doubled = if flavor == Flavor::Linux { 2 } else { 1 };
+    let options = &socket.options;
+    if level == SOL_SOCKET {
+        return Some(match name {
+            SO_ERROR => socket.take_failure(machine).map_or(0, |errno| errno.number),
+            SO_KEEPALIVE => i64::from(options.keepalive.is_some()),
+            SO_RCVBUF => i64::from(options.rcvbuf_bytes) * doubled,
+            SO_SNDBUF => i64::from(options.sndbuf_bytes) * doubled,
+            SO_TYPE => SOCK_STREAM,
+            SO_REUSEADDR => 1,
+            _ => return None,
+        });
+    }
+    if !Socket::is_tcp_level(level) {
+        return None;
+    }
+    let seconds = |span: Duration| i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
+    Some(match name {
+        TCP_NODELAY => i64::from(options.nodelay),
+        TCP_MAXSEG => {
+            let info = socket
+                .connection()
+                .and_then(|id| machine.stack.tcp().info(id));
+            match (info, options.max_segment_bytes) {
+                (Some(info), _) => i64::from(info.snd_mss),
+                (None, Some(mss)) => i64::from(mss),
+                (None, None) => 536,
+            }
+        }
+        TCP_KEEPIDLE => seconds(socket.keepalive.time),
+        TCP_KEEPINTVL => seconds(socket.keepalive.interval),
+        TCP_KEEPCNT => i64::from(socket.keepalive.probes),
+        TCP_USER_TIMEOUT => options.user_timeout.map_or(0, |timeout| {
+            i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX)
+        }),
+        TCP_INFO => 0,
+        _ => return None,
+    })
+}
