@@ -6,7 +6,10 @@
 //! most) are three numbers here too; a first one of which this stack has no need reads as Linux's
 //! default and may be set to anything that is in order.
 
-use crate::{tcp::Config, time::Duration};
+use crate::{
+    tcp::{Config, CongestionAlgorithm, SlowStartMode},
+    time::Duration,
+};
 use alloc::{format, string::String};
 use core::fmt;
 
@@ -72,6 +75,22 @@ macro_rules! flag {
     };
 }
 
+/// A row for a choice among named things.
+macro_rules! choice {
+    ($name:literal, $form:literal, $($field:ident).+: $type:ty) => {
+        Row {
+            name: $name,
+            form: $form,
+            read: |config| config.$($field).+.name().into(),
+            write: |config, text| {
+                let named = <$type>::ALL.into_iter().find(|choice| choice.name() == text);
+                config.$($field).+ = named?;
+                Some(())
+            },
+        }
+    };
+}
+
 /// A row for a number within bounds; the form says which.
 macro_rules! number {
     ($name:literal, $form:literal, $($field:ident).+: $type:ty, $range:expr) => {
@@ -110,6 +129,11 @@ const LEAST_BUFFER_BYTES: u32 = 4096;
 
 /// All settings, in the order of their names.
 const ROWS: &[Row] = &[
+    choice!(
+        "net.ipv4.tcp_congestion_control",
+        "cubic or reno",
+        congestion_control: CongestionAlgorithm
+    ),
     flag!("net.ipv4.tcp_dsack", dsack),
     span!(
         "net.ipv4.tcp_fin_timeout",
@@ -118,6 +142,7 @@ const ROWS: &[Row] = &[
         US_PER_SEC,
         1..=120
     ),
+    choice!("net.ipv4.tcp_hystart", "off, classic or plusplus", hystart: SlowStartMode),
     span!(
         "net.ipv4.tcp_keepalive_intvl",
         "1 to 32767 seconds",

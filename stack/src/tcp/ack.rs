@@ -23,7 +23,6 @@ impl<P: Page> Connection<P> {
         }
         let window_changed = self.update_window(header);
         let advanced = ack.after(self.snd.una);
-        let in_flight_before_bytes = self.retransmits.in_flight_bytes();
         let mut delivered = Delivered::default();
         if self.sack && !header.options.sack.is_empty() {
             let outcome = self.scoreboard.receive(
@@ -64,19 +63,21 @@ impl<P: Page> Connection<P> {
         }
         if advanced || delivered.bytes > 0 {
             // Reports of gaps do not widen the window, only their filling does (RFC 5681 §3.1).
-            let may_grow =
-                advanced && self.recovery.may_grow() && self.usage.may_grow(&self.window);
+            let is_cwnd_limited = self.usage.may_grow(&self.window);
+            let is_recovering = !self.recovery.may_grow();
             let sample = AckSample {
                 now: ctx.now,
                 delivered_bytes: delivered.bytes,
                 rtt_us: delivered.latest_rtt.map(saturating_us),
                 srtt_us: self.rtt.srtt_us().unwrap_or(0),
                 min_rtt_us: self.rtt.min_us().unwrap_or(0),
-                in_flight_before_bytes,
                 una: self.snd.una,
                 nxt: self.snd.nxt,
                 is_paced: false,
-                may_grow,
+                is_cwnd_limited,
+                is_recovering,
+                may_grow: advanced && is_cwnd_limited && !is_recovering,
+                mistakes: ctx.config.mistakes(),
             };
             let exit = self.congestion.on_ack(&mut self.window, &sample);
             self.count_slow_start_exit(ctx, exit);

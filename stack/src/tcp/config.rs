@@ -1,5 +1,6 @@
 //! Settings, under the names that Linux's sysctls and socket options have.
 
+use super::congestion::{CongestionAlgorithm, SlowStartMode};
 use crate::time::Duration;
 
 /// Settings of all connections; a change concerns those made after it.
@@ -26,6 +27,10 @@ pub struct Config {
     pub rto_min: Duration,
     /// `net.ipv4.tcp_rto_max_ms`: its ceiling.
     pub rto_max: Duration,
+    /// `net.ipv4.tcp_congestion_control`.
+    pub congestion_control: CongestionAlgorithm,
+    /// `net.ipv4.tcp_hystart`: how CUBIC leaves slow start before a loss.
+    pub hystart: SlowStartMode,
     /// How long an acknowledgment may wait for company.
     pub delayed_ack: Duration,
     /// `net.ipv4.tcp_syn_retries`.
@@ -77,6 +82,8 @@ impl Default for Config {
             window_scaling: true,
             rto_min: Duration::from_millis(200),
             rto_max: Duration::from_mins(2),
+            congestion_control: CongestionAlgorithm::default(),
+            hystart: SlowStartMode::default(),
             delayed_ack: Duration::from_millis(40),
             syn_retries: 6,
             synack_retries: 5,
@@ -101,12 +108,21 @@ pub struct Mistakes {
     /// queue for the network: Linux before 5.18 (4bfe744ff164). With `TCP_NOTSENT_LOWAT` the
     /// queue then runs dry once a round trip.
     pub write_space_on_ack_only: bool,
+    /// HyStart begins its rounds where the window grows, and so not on flows that do not fill it:
+    /// Linux before 5.16 (4e1fddc98d25). Their requests and responses look like one long train of
+    /// acknowledgments, and slow start ends at once.
+    pub hystart_round_where_window_grows: bool,
+    /// HyStart begins no round below its low window: Linux from 5.16 to 6.13 (25c1a9ca53db). The
+    /// first round that counts has begun long before, and slow start ends too early.
+    pub hystart_round_behind_low_window: bool,
 }
 
 impl Mistakes {
     /// None of them.
     pub const NONE: Self = Self {
         write_space_on_ack_only: false,
+        hystart_round_where_window_grows: false,
+        hystart_round_behind_low_window: false,
     };
 }
 
@@ -148,6 +164,8 @@ pub struct Options {
     pub nodelay: bool,
     /// `SO_KEEPALIVE` with its times.
     pub keepalive: Option<Keepalive>,
+    /// `TCP_CONGESTION`.
+    pub congestion_control: CongestionAlgorithm,
     /// `TCP_USER_TIMEOUT`: how long sent data may go unacknowledged (RFC 5482).
     pub user_timeout: Option<Duration>,
 }
@@ -162,6 +180,7 @@ impl Options {
             max_segment_bytes: None,
             nodelay: false,
             keepalive: None,
+            congestion_control: config.congestion_control,
             user_timeout: None,
         }
     }

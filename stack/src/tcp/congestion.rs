@@ -3,10 +3,21 @@
 //! The algorithm grows and cuts the window; what is lost and when recovery starts and ends is
 //! decided by [`super::recovery`].
 
+mod cube;
+mod cubic;
+mod hystart;
+mod hystart_plus_plus;
 mod reno;
+mod slow_start;
 
-use super::seq::SeqNum;
-use crate::time::{Duration, Instant};
+pub use slow_start::SlowStartMode;
+
+use super::{
+    config::{Config, Mistakes},
+    seq::SeqNum,
+};
+use crate::time::Instant;
+use cubic::Cubic;
 use reno::Reno;
 
 /// Segments of the initial window (RFC 6928 §2).
@@ -85,17 +96,22 @@ pub(super) struct AckSample {
     pub(super) srtt_us: u32,
     /// The least round-trip time seen in minutes; 0: not known.
     pub(super) min_rtt_us: u32,
-    /// Bytes in flight before it came.
-    pub(super) in_flight_before_bytes: u32,
     /// First number not acknowledged, this acknowledgment counted.
     pub(super) una: SeqNum,
     /// Next number to send.
     pub(super) nxt: SeqNum,
     /// Whether departures are spread over the round trip, so that bursts do not come from here.
     pub(super) is_paced: bool,
-    /// Whether it may widen the window: it acknowledges in order, nothing is being recovered
-    /// ([`super::recovery`]), and the window is what limits the sender ([`super::cwnd_usage`]).
+    /// Whether the window is what limits the sender ([`super::cwnd_usage`]).
+    pub(super) is_cwnd_limited: bool,
+    /// Whether lost data is being repaired, and the window not the algorithm's
+    /// ([`super::recovery`]).
+    pub(super) is_recovering: bool,
+    /// Whether it may widen the window: it acknowledges in order, the window limits the sender,
+    /// and nothing is being recovered.
     pub(super) may_grow: bool,
+    /// Mistakes to make for comparison.
+    pub(super) mistakes: Mistakes,
 }
 
 /// What told that the path is congested.
@@ -141,17 +157,40 @@ pub(super) trait CongestionControl {
     /// [`Self::ssthresh`] if that was due.
     fn on_timeout(&mut self) {}
 
-    /// Invoked when data is about to be sent with nothing in flight, `idle` after the last.
-    fn on_send_after_idle(&mut self, _now: Instant, _idle: Duration) {}
+    /// Invoked when data is about to be sent with nothing in flight.
+    fn on_send_after_idle(&mut self, _now: Instant) {}
 
     /// Its name, as the sysctl `net.ipv4.tcp_congestion_control` has it.
     fn name(&self) -> &'static str;
 }
 
-/// The algorithms there are.
+/// The algorithms there are: `net.ipv4.tcp_congestion_control`, or `TCP_CONGESTION` of a socket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CongestionAlgorithm {
+    /// RFC 9438.
+    #[default]
+    Cubic,
+    /// RFC 5681 with byte counting (RFC 3465).
+    Reno,
+}
+
+impl CongestionAlgorithm {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Cubic, Self::Reno];
+
+    /// Its name, as Linux has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cubic => "cubic",
+            Self::Reno => "reno",
+        }
+    }
+}
+
+/// An algorithm with its state.
 #[derive(Clone, Debug)]
 enum Algorithm {
-    /// RFC 5681 with byte counting.
+    Cubic(Cubic),
     Reno(Reno),
 }
 
@@ -159,6 +198,7 @@ enum Algorithm {
 macro_rules! dispatch {
     ($algorithm:expr, $name:ident => $call:expr) => {
         match $algorithm {
+            Algorithm::Cubic($name) => $call,
             Algorithm::Reno($name) => $call,
         }
     };
@@ -181,10 +221,14 @@ struct Saved {
 }
 
 impl Congestion {
-    /// Reno.
-    pub(super) fn reno() -> Self {
+    /// One that has seen nothing yet.
+    pub(super) fn new(algorithm: CongestionAlgorithm, config: &Config) -> Self {
+        let algorithm = match algorithm {
+            CongestionAlgorithm::Cubic => Algorithm::Cubic(Cubic::new(config.hystart)),
+            CongestionAlgorithm::Reno => Algorithm::Reno(Reno::default()),
+        };
         Self {
-            algorithm: Algorithm::Reno(Reno::default()),
+            algorithm,
             before_event: None,
         }
     }
@@ -203,10 +247,14 @@ impl Congestion {
     ///
     /// An echoed mark is never a mistake, so nothing is saved then (RFC 3168 §6.1.2).
     pub(super) fn on_event(&mut self, window: &mut CongestionWindow, event: CongestionEvent) {
-        self.before_event = (event.cause != Cause::Ecn).then(|| Saved {
+        let Self {
+            algorithm,
+            before_event,
+        } = self;
+        *before_event = (event.cause != Cause::Ecn).then(|| Saved {
             cwnd: window.cwnd,
             ssthresh: window.ssthresh,
-            algorithm: self.algorithm.clone(),
+            algorithm: algorithm.clone(),
         });
         window.ssthresh =
             dispatch!(&mut self.algorithm, algorithm => algorithm.ssthresh(window, event));
@@ -217,9 +265,9 @@ impl Congestion {
         dispatch!(&mut self.algorithm, algorithm => algorithm.on_timeout());
     }
 
-    /// Data is about to be sent with nothing in flight, `idle` after the last.
-    pub(super) fn on_send_after_idle(&mut self, now: Instant, idle: Duration) {
-        dispatch!(&mut self.algorithm, algorithm => algorithm.on_send_after_idle(now, idle));
+    /// Data is about to be sent with nothing in flight.
+    pub(super) fn on_send_after_idle(&mut self, now: Instant) {
+        dispatch!(&mut self.algorithm, algorithm => algorithm.on_send_after_idle(now));
     }
 
     /// The last event was none (DSACK, Eifel, F-RTO): window, threshold and all that the algorithm

@@ -382,7 +382,7 @@ impl<P: Page> Connection<P> {
             scoreboard: Scoreboard::default(),
             recovery: Recovery::default(),
             window: CongestionWindow::new(u32::from(DEFAULT_MSS)),
-            congestion: Congestion::reno(),
+            congestion: Congestion::new(options.congestion_control, config),
             rtt: RttEstimator::new(config.rto_min, config.rto_max),
             timers: Timers::default(),
             timeouts: 0,

@@ -45,6 +45,7 @@ mod write_space;
 
 pub(crate) use api::ListenerId;
 pub use config::{Config, Keepalive, Mistakes, Options};
+pub use congestion::{CongestionAlgorithm, SlowStartMode};
 pub use connection::State;
 pub(crate) use demux::ConnectionId;
 pub use error::{AcceptError, ConnectError, ListenError, ReadError, WriteError};

@@ -489,7 +489,7 @@ impl<P: Page> Connection<P> {
             return;
         }
         let idle = ctx.now.since(self.snd.last_data_at);
-        self.congestion.on_send_after_idle(ctx.now, idle);
+        self.congestion.on_send_after_idle(ctx.now);
         if idle > self.rtt.rto() {
             self.window.cwnd = self.window.cwnd.min(self.window.initial());
         }

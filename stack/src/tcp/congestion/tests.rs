@@ -2,26 +2,42 @@ use super::*;
 
 const MSS: u32 = 1000;
 
-fn ack(delivered_bytes: u32) -> AckSample {
+pub(super) fn ack(delivered_bytes: u32) -> AckSample {
     AckSample {
         now: Instant::ZERO,
         delivered_bytes,
         rtt_us: None,
         srtt_us: 0,
         min_rtt_us: 0,
-        in_flight_before_bytes: 0,
         una: SeqNum(0),
         nxt: SeqNum(0),
         is_paced: false,
+        is_cwnd_limited: true,
+        is_recovering: false,
         may_grow: true,
+        mistakes: Mistakes::NONE,
     }
 }
 
-fn loss(used_bytes: u32) -> CongestionEvent {
+fn reno() -> Congestion {
+    Congestion::new(CongestionAlgorithm::Reno, &Config::default())
+}
+
+pub(super) fn loss(used_bytes: u32) -> CongestionEvent {
     CongestionEvent {
         cause: Cause::Loss,
         used_bytes,
     }
+}
+
+#[test]
+fn names_are_those_of_linux() {
+    for algorithm in CongestionAlgorithm::ALL {
+        let congestion = Congestion::new(algorithm, &Config::default());
+        assert_eq!(congestion.name(), algorithm.name());
+    }
+    let default = Config::default().congestion_control;
+    assert_eq!(default, CongestionAlgorithm::Cubic);
 }
 
 #[test]
@@ -89,14 +105,14 @@ fn an_acknowledgment_that_may_not_grow_the_window_does_not() {
         may_grow: false,
         ..ack(MSS)
     };
-    Congestion::reno().on_ack(&mut window, &sample);
+    reno().on_ack(&mut window, &sample);
     assert_eq!(window.cwnd, 10 * MSS);
 }
 
 #[test]
 fn a_loss_that_was_none_is_undone_once() {
     let mut window = CongestionWindow::new(MSS);
-    let mut congestion = Congestion::reno();
+    let mut congestion = reno();
     assert!(!congestion.undo(&mut window));
     let before = window;
     congestion.on_event(&mut window, loss(10 * MSS));
@@ -112,7 +128,7 @@ fn a_loss_that_was_none_is_undone_once() {
 #[test]
 fn a_mark_and_a_loss_known_to_be_true_are_not_undone() {
     let mut window = CongestionWindow::new(MSS);
-    let mut congestion = Congestion::reno();
+    let mut congestion = reno();
     congestion.on_event(&mut window, loss(10 * MSS));
     congestion.commit();
     assert!(!congestion.undo(&mut window));

@@ -1,4 +1,7 @@
-use super::*;
+use super::{
+    super::{config::Config, congestion::CongestionAlgorithm},
+    *,
+};
 use crate::time::Instant;
 
 const MSS: u32 = 1000;
@@ -21,7 +24,7 @@ impl Fixture {
             recovery: Recovery::default(),
             queue,
             window,
-            congestion: Congestion::reno(),
+            congestion: Congestion::new(CongestionAlgorithm::Reno, &Config::default()),
             nxt: SeqNum(segments * MSS),
         }
     }

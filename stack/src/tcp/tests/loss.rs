@@ -145,8 +145,8 @@ fn rfc_3042_limited_transmit() {
     assert_eq!(h.info(id).lost_bytes, MSS);
     assert_eq!(
         h.info(id).ssthresh_bytes,
-        5 * MSS,
-        "half of the window; what limited transmit adds does not count (RFC 5681 §3.2)"
+        7 * MSS,
+        "of the window; what limited transmit adds does not count (RFC 5681 §3.2)"
     );
 }
 
