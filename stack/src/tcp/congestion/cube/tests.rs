@@ -41,11 +41,11 @@ proptest! {
     }
 
     #[test]
-    fn a_height_is_what_real_numbers_say(us in 0..400_000_000u64, mss in 48..65_000u32) {
-        let seconds = us as f64 / 1e6;
+    fn a_height_is_what_real_numbers_say(us in 0..400_000_000u32, mss in 48..65_000u32) {
+        let seconds = f64::from(us) / 1e6;
         let real = 0.4 * seconds.powi(3) * f64::from(mss);
-        let whole = height(us, mss) as f64;
-        prop_assert!((whole - real).abs() <= 1.0 + real * 1e-12, "{whole} {real}");
+        let whole = height(u64::from(us), mss);
+        prop_assert!(whole.abs_diff(real as u64) <= 1 + (whole >> 40), "{whole} {real}");
     }
 
     #[test]

@@ -322,7 +322,7 @@ proptest! {
         segments in 4..20_000u32,
         rtt_us in 100..500_000u32,
         per_ack in 1..64u32,
-        losses in prop::collection::vec(1..400usize, 1..6),
+        losses in prop::collection::vec(1..400u32, 1..6),
     ) {
         let mut cubic = Cubic::new(SlowStartMode::Off);
         let mut window = CongestionWindow::new(mss);
@@ -330,19 +330,21 @@ proptest! {
         window.ssthresh = window.cwnd;
         let mut model = model::Model::new(f64::from(segments));
         let mut now = Instant::ZERO;
+        let mut now_us = 0u32;
         for acks in losses {
             window.ssthresh = cubic.ssthresh(&window, loss(window.cwnd));
             window.cwnd = window.ssthresh;
             model.lose();
             for _ in 0..acks {
-                now = now + Duration::from_micros(u64::from(rtt_us) / 10);
+                now_us += rtt_us / 10;
+                now = Instant::from_micros(u64::from(now_us));
                 let sample = AckSample { now, srtt_us: rtt_us, ..ack(mss * per_ack) };
                 cubic.on_ack(&mut window, &sample);
-                model.ack(now.as_micros() as f64 / 1e6, f64::from(rtt_us) / 1e6, f64::from(per_ack));
+                model.ack(f64::from(now_us) / 1e6, f64::from(rtt_us) / 1e6, f64::from(per_ack));
                 let whole = f64::from(window.cwnd) / f64::from(mss);
                 let real = model.cwnd;
                 // A byte an acknowledgment may be lost to rounding.
-                prop_assert!((whole - real).abs() <= real * 1e-3 + 0.05 + acks as f64 / f64::from(mss),
+                prop_assert!((whole - real).abs() <= real * 1e-3 + 0.05 + f64::from(acks) / f64::from(mss),
                     "{} for {}", whole, real);
             }
         }
