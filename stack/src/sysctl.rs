@@ -129,6 +129,7 @@ const LEAST_BUFFER_BYTES: u32 = 4096;
 
 /// All settings, in the order of their names.
 const ROWS: &[Row] = &[
+    number!("net.ipv4.tcp_comp_sack_nr", "0 to 255", comp_sack_nr: u8, 0..=255),
     choice!(
         "net.ipv4.tcp_congestion_control",
         "cubic or reno",
@@ -169,6 +170,13 @@ const ROWS: &[Row] = &[
         max_tw_buckets: usize,
         0..=1 << 20
     ),
+    flag!("net.ipv4.tcp_moderate_rcvbuf", moderate_rcvbuf),
+    number!(
+        "net.ipv4.tcp_notsent_lowat",
+        "1 to 4294967295 bytes",
+        notsent_lowat_bytes: u32,
+        1..=u32::MAX
+    ),
     number!("net.ipv4.tcp_orphan_retries", "0 to 255", orphan_retries: u8, 0..=255),
     number!("net.ipv4.tcp_retries2", "0 to 255", retries2: u8, 0..=255),
     Row {
@@ -208,12 +216,13 @@ const ROWS: &[Row] = &[
         name: "net.ipv4.tcp_wmem",
         form: "three sizes in bytes, none less than the one before, up to 1073741824",
         read: |config| {
-            let initial = config.sndbuf_bytes;
-            format!("{}\t{initial}\t{initial}", LEAST_BUFFER_BYTES.min(initial))
+            let (initial, most) = (config.sndbuf_bytes, config.max_sndbuf_bytes);
+            format!("{}\t{initial}\t{most}", LEAST_BUFFER_BYTES.min(initial))
         },
         write: |config, text| {
-            let [_, initial, _] = sizes(text)?;
+            let [_, initial, most] = sizes(text)?;
             config.sndbuf_bytes = initial;
+            config.max_sndbuf_bytes = most;
             Some(())
         },
     },

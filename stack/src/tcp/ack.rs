@@ -83,7 +83,7 @@ impl<P: Page> Connection<P> {
             self.count_slow_start_exit(ctx, exit);
         }
         self.detect_losses(ctx);
-        self.ack_taken_in();
+        self.ack_taken_in(ctx);
         if self.retransmits.is_empty() {
             self.note_activity(ctx.now);
         }

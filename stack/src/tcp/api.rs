@@ -281,7 +281,7 @@ impl<P: Page> Tcp<P> {
             return Poll::Ready(Err(ReadError::Aborted));
         };
         if let Some(chunk) = connection.recv_queue.pop() {
-            self.has_read(id.index());
+            self.has_read(id.index(), chunk.bytes().len());
             return Poll::Ready(Ok(Some(chunk)));
         }
         Poll::Ready(match poll_end(connection, waker) {
@@ -302,7 +302,7 @@ impl<P: Page> Tcp<P> {
         };
         let len = connection.recv_queue.read(out);
         if len > 0 {
-            self.has_read(id.index());
+            self.has_read(id.index(), len);
             return Poll::Ready(Ok(len));
         }
         if out.is_empty() {
@@ -312,11 +312,15 @@ impl<P: Page> Tcp<P> {
     }
 
     /// After reading: the peer may have to hear that there is room.
-    fn has_read(&mut self, index: usize) {
+    fn has_read(&mut self, index: usize, bytes: usize) {
         self.pages_freed = true;
-        if let Some(connection) = self.table.at(index)
-            && connection.wants_window_update()
-        {
+        let Some(connection) = self.table.at(index) else {
+            return;
+        };
+        if self.config.moderate_rcvbuf {
+            connection.on_read(self.now, bytes, self.config.max_rcvbuf_bytes);
+        }
+        if connection.wants_window_update() {
             self.enqueue(index);
         }
     }

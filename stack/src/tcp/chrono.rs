@@ -92,24 +92,23 @@ impl<P: Page> Connection<P> {
         if notsent == 0 && self.retransmits.is_empty() {
             return None;
         }
-        if self.chrono.activity() == Some(Activity::SndbufLimited) && notsent == 0 {
+        // Of a full buffer a part of a segment may be left, waiting for the rest of it.
+        let has_segment = notsent >= self.snd.mss;
+        if self.chrono.activity() == Some(Activity::SndbufLimited) && !has_segment {
             return Some(Activity::SndbufLimited);
         }
-        // The congestion window is the first thing that output asks.
-        if self.pipe_bytes() >= self.window.cwnd {
+        let cwnd_room = self.window.cwnd.saturating_sub(self.pipe_bytes());
+        if cwnd_room == 0 {
             return Some(Activity::Busy);
         }
-        let window_room = (self.snd.una + self.snd.wnd).bytes_since(self.snd.nxt);
-        if notsent > 0 {
-            let held = window_room < notsent.min(self.snd.mss);
-            return Some(if held {
-                Activity::RwndLimited
-            } else {
-                Activity::Busy
-            });
-        }
         let writes = matches!(self.state, State::Established | State::CloseWait);
-        Some(if writes && self.write_space.is_wanted() {
+        let window_room = (self.snd.una + self.snd.wnd).bytes_since(self.snd.nxt);
+        // Output may wait for a larger packet than the window lets through now: that is the
+        // window's doing, too, when it is the narrower of the two.
+        let worth_sending = self.snd.mss.max(self.snd.wnd / 3).min(notsent);
+        Some(if window_room < cwnd_room && window_room < worth_sending {
+            Activity::RwndLimited
+        } else if !has_segment && writes && self.write_space.is_wanted() {
             Activity::SndbufLimited
         } else {
             Activity::Busy

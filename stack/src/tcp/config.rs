@@ -7,18 +7,26 @@ use crate::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Config {
-    /// `net.ipv4.tcp_wmem`, middle value: bytes a connection may hold for sending.
+    /// `net.ipv4.tcp_wmem`, middle value: bytes a connection may hold for sending, at first.
     pub sndbuf_bytes: u32,
+    /// `net.ipv4.tcp_wmem`, last value: bytes it may hold once its window is wide.
+    pub max_sndbuf_bytes: u32,
     /// `net.ipv4.tcp_notsent_lowat`: bytes that may wait to be sent, where a socket does not say.
     pub notsent_lowat_bytes: u32,
-    /// `net.ipv4.tcp_rmem`, middle value: bytes a connection may hold unread.
+    /// `net.ipv4.tcp_rmem`, middle value: bytes a connection may hold unread, at first.
     pub rcvbuf_bytes: u32,
-    /// `net.ipv4.tcp_rmem`, last value: what the window scale must be able to express.
+    /// `net.ipv4.tcp_rmem`, last value: bytes it may hold once it is seen to read fast; what the
+    /// window scale must be able to express.
     pub max_rcvbuf_bytes: u32,
+    /// `net.ipv4.tcp_moderate_rcvbuf`: whether the receive buffer follows the reader.
+    pub moderate_rcvbuf: bool,
     /// `net.ipv4.tcp_sack`.
     pub sack: bool,
     /// `net.ipv4.tcp_dsack`.
     pub dsack: bool,
+    /// `net.ipv4.tcp_comp_sack_nr`: reports of a gap that may be left out in a row, as later ones
+    /// say the same; 0: none.
+    pub comp_sack_nr: u8,
     /// `net.ipv4.tcp_timestamps`.
     pub timestamps: bool,
     /// `net.ipv4.tcp_window_scaling`.
@@ -31,7 +39,7 @@ pub struct Config {
     pub congestion_control: CongestionAlgorithm,
     /// `net.ipv4.tcp_hystart`: how CUBIC leaves slow start before a loss.
     pub hystart: SlowStartMode,
-    /// How long an acknowledgment may wait for company.
+    /// How long an acknowledgment waits for company, at least.
     pub delayed_ack: Duration,
     /// `net.ipv4.tcp_syn_retries`.
     pub syn_retries: u8,
@@ -72,12 +80,15 @@ impl Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            sndbuf_bytes: 1 << 20,
+            sndbuf_bytes: 256 << 10,
+            max_sndbuf_bytes: 16 << 20,
             notsent_lowat_bytes: u32::MAX,
-            rcvbuf_bytes: 1 << 20,
+            rcvbuf_bytes: 256 << 10,
             max_rcvbuf_bytes: 32 << 20,
+            moderate_rcvbuf: true,
             sack: true,
             dsack: true,
+            comp_sack_nr: 44,
             timestamps: true,
             window_scaling: true,
             rto_min: Duration::from_millis(200),
@@ -151,13 +162,13 @@ impl Default for Keepalive {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// `SO_SNDBUF`, in bytes of data.
-    pub sndbuf_bytes: u32,
+    /// `SO_SNDBUF`, in bytes of data; none: as wide as the congestion window asks for.
+    pub sndbuf_bytes: Option<u32>,
     /// `TCP_NOTSENT_LOWAT`: written and not yet sent, no more than this; a writer that waits is
     /// woken at half of it.
     pub notsent_lowat_bytes: u32,
-    /// `SO_RCVBUF`, in bytes of data.
-    pub rcvbuf_bytes: u32,
+    /// `SO_RCVBUF`, in bytes of data; none: as wide as the application reads fast.
+    pub rcvbuf_bytes: Option<u32>,
     /// `TCP_MAXSEG`: no larger segment is sent or asked for.
     pub max_segment_bytes: Option<u16>,
     /// `TCP_NODELAY`: small segments are not held back (RFC 9293 §3.7.4).
@@ -174,9 +185,9 @@ impl Options {
     /// What a socket has that asks for nothing.
     pub fn new(config: &Config) -> Self {
         Self {
-            sndbuf_bytes: config.sndbuf_bytes,
+            sndbuf_bytes: None,
             notsent_lowat_bytes: config.notsent_lowat_bytes,
-            rcvbuf_bytes: config.rcvbuf_bytes,
+            rcvbuf_bytes: None,
             max_segment_bytes: None,
             nodelay: false,
             keepalive: None,

@@ -2,29 +2,29 @@
 //! them. Segments in are [`super::input`]'s, segments out [`super::output`]'s.
 
 use super::{
+    ack_policy::AckPolicy,
     challenge::ChallengeLimit,
-    chrono::{Chrono, Times},
+    chrono::Chrono,
     config::{Config, Options},
     congestion::{Congestion, CongestionWindow},
     cwnd_usage::CwndUsage,
     demux::{ConnectionId, Tuple},
     device_share::DeviceShare,
     out_of_order::OutOfOrder,
+    receive_buffer::ReceiveBuffer,
     recovery::Recovery,
     recv_queue::RecvQueue,
     retransmit_queue::RetransmitQueue,
     rtt::RttEstimator,
     sack::Scoreboard,
+    send_buffer::SendBuffer,
     send_queue::SendQueue,
     seq::{SeqNum, WindowScale},
-    stats::{Counters, Info, InfoOptions},
+    stats::Counters,
     timers::Timers,
     write_space::WriteSpace,
 };
-use crate::{
-    device::Page,
-    time::{Duration, Instant},
-};
+use crate::{device::Page, time::Instant};
 use core::{fmt, task::Waker};
 
 /// Segment size to assume of a peer that names none (RFC 9293 §3.7.1).
@@ -187,8 +187,6 @@ pub(super) struct Rcv {
     pub(super) shut: bool,
     /// Whether an acknowledgment must go at the next chance.
     pub(super) ack_now: bool,
-    /// How many more segments are acknowledged at once.
-    pub(super) quick_acks: u8,
     /// When the last segment came.
     pub(super) last_at: Instant,
     /// Whether the last window told was zero.
@@ -227,6 +225,8 @@ pub(super) struct ConnectionStats {
     pub(super) total_retrans: u64,
     pub(super) dsack_dups: u64,
     pub(super) rcv_ooopack: u64,
+    /// Largest packet the path takes, in bytes.
+    pub(super) path_mtu: u16,
 }
 
 /// Who waits for what.
@@ -280,7 +280,10 @@ pub(super) struct Connection<P> {
     /// Whether the SYN offers, or the peer agreed to, scaled windows.
     pub(super) scaling: bool,
     pub(super) send_queue: SendQueue<P>,
+    pub(super) send_buffer: SendBuffer,
     pub(super) recv_queue: RecvQueue<P>,
+    pub(super) receive_buffer: ReceiveBuffer,
+    pub(super) ack_policy: AckPolicy,
     pub(super) out_of_order: OutOfOrder<P>,
     pub(super) retransmits: RetransmitQueue,
     pub(super) scoreboard: Scoreboard,
@@ -328,7 +331,8 @@ impl<P: Page> Connection<P> {
             timestamp_offset,
             options,
         } = start;
-        let scale = window_scale(options.rcvbuf_bytes, config.max_rcvbuf_bytes);
+        let rcvbuf = options.rcvbuf_bytes.unwrap_or(config.rcvbuf_bytes);
+        let scale = window_scale(rcvbuf, config.max_rcvbuf_bytes);
         Self {
             id,
             tuple,
@@ -364,7 +368,6 @@ impl<P: Page> Connection<P> {
                 fin: None,
                 shut: false,
                 ack_now: false,
-                quick_acks: 0,
                 last_at: now,
                 zero_window: false,
             },
@@ -376,7 +379,10 @@ impl<P: Page> Connection<P> {
             sack: config.sack,
             scaling: config.window_scaling,
             send_queue: SendQueue::new(),
+            send_buffer: SendBuffer::new(config.sndbuf_bytes),
             recv_queue: RecvQueue::new(),
+            receive_buffer: ReceiveBuffer::new(rcvbuf, now),
+            ack_policy: AckPolicy::new(config.delayed_ack),
             out_of_order: OutOfOrder::new(),
             retransmits: RetransmitQueue::default(),
             scoreboard: Scoreboard::default(),
@@ -486,66 +492,6 @@ impl<P: Page> Connection<P> {
             Some(keepalive) if self.state.is_synchronized() => Some(now + keepalive.time),
             _ => None,
         };
-    }
-
-    /// What `ss -ti` shows.
-    pub(super) fn info(&self, now: Instant) -> Info {
-        let Times {
-            busy,
-            rwnd_limited,
-            sndbuf_limited,
-        } = self.chrono.times(now);
-        let us = |span: Duration| span.as_micros() as u64;
-        let rto = self.rtt.rto().as_micros();
-        Info {
-            state: self.state,
-            retransmits: self.timeouts,
-            probes: if self.timers.persist.is_some() {
-                self.timeouts
-            } else {
-                0
-            },
-            backoff: self.rtt.backoff(),
-            options: InfoOptions {
-                timestamps: self.timestamps.is_some(),
-                sack: self.sack,
-                wscale: self.scaling,
-            },
-            rcv_wscale: self.rcv.wscale.shift(),
-            snd_wscale: self.snd.wscale.shift(),
-            rto_us: u32::try_from(rto).unwrap_or(u32::MAX),
-            snd_mss: self.snd.mss,
-            rcv_mss: self.rcv.mss,
-            advmss: u32::from(self.rcv.advmss),
-            unacked_bytes: self.snd.nxt.bytes_since(self.snd.una),
-            sacked_bytes: self.retransmits.sacked_bytes(),
-            lost_bytes: self.retransmits.lost_bytes(),
-            retrans_bytes: self.retransmits.retransmitted_bytes(),
-            total_retrans: self.stats.total_retrans,
-            srtt_us: self.rtt.srtt_us().unwrap_or(0),
-            rttvar_us: self.rtt.rttvar_us(),
-            min_rtt_us: self.rtt.min_us().unwrap_or(0),
-            cwnd_bytes: self.window.cwnd,
-            ssthresh_bytes: self.window.ssthresh,
-            snd_wnd: self.snd.wnd,
-            rcv_wnd: self.rcv.adv.bytes_since(self.rcv.nxt),
-            bytes_acked: self.stats.bytes_acked,
-            bytes_received: self.stats.bytes_received,
-            bytes_sent: self.stats.bytes_sent,
-            bytes_retrans: self.stats.bytes_retrans,
-            segs_out: self.stats.segs_out,
-            segs_in: self.stats.segs_in,
-            data_segs_out: self.stats.data_segs_out,
-            data_segs_in: self.stats.data_segs_in,
-            notsent_bytes: self.notsent_bytes(),
-            dsack_dups: self.stats.dsack_dups,
-            rcv_ooopack: self.stats.rcv_ooopack,
-            busy_time_us: us(busy),
-            rwnd_limited_us: us(rwnd_limited),
-            sndbuf_limited_us: us(sndbuf_limited),
-            in_device_bytes: self.device.in_device_bytes(),
-            congestion_control: self.congestion.name(),
-        }
     }
 }
 

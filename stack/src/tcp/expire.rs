@@ -11,7 +11,7 @@ impl<P: Page> Connection<P> {
     pub(super) fn on_timer(&mut self, ctx: &mut Context<'_>) {
         let now = ctx.now;
         if Timers::take(&mut self.timers.delayed_ack, now) {
-            ctx.counters.delayed_acks += 1;
+            ctx.counters.delayed_acks += u64::from(self.ack_policy.delay_ended(self.rtt.rto()));
             self.rcv.ack_now = true;
         }
         if Timers::take(&mut self.timers.retransmit, now) {

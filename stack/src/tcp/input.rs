@@ -16,9 +16,6 @@ use crate::{
 /// Smallest segment size believed of a peer, options included: as Linux's `TCP_MIN_SND_MSS`, lest
 /// a peer make us send a header per byte.
 const MIN_PEER_MSS: u16 = 48;
-/// Segments acknowledged at once when a connection starts or has been idle, so that the peer's
-/// slow start is not held up.
-pub(super) const QUICK_ACKS: u8 = 16;
 /// How long TS.Recent counts (RFC 7323 §5.5).
 const TIMESTAMP_LIFE: Duration = Duration::from_hours(576);
 
@@ -62,6 +59,7 @@ impl<P: Page> Connection<P> {
         payload: Payload<P>,
     ) -> Verdict {
         let segments = payload.segments();
+        self.receive_buffer.set_memory(payload.memory);
         self.stats.segs_in += segments;
         if payload.bytes > 0 {
             self.stats.data_segs_in += segments;
@@ -104,6 +102,7 @@ impl<P: Page> Connection<P> {
             return;
         }
         ctx.counters.hp_hits += 1;
+        self.measure_receiver_rtt(ctx.now, header, payload.bytes);
         self.on_data(ctx, self.rcv.nxt, payload, false);
     }
 
@@ -177,7 +176,7 @@ impl<P: Page> Connection<P> {
 
     /// The window for our SYN.
     pub(super) fn syn_window(&self) -> UnscaledWindow {
-        WindowScale::ZERO.compress(self.options.rcvbuf_bytes)
+        WindowScale::ZERO.compress(self.rcvbuf_bytes())
     }
 
     /// Our SYN has been acknowledged, and the peer's is here.
@@ -204,7 +203,6 @@ impl<P: Page> Connection<P> {
         self.rtt.reset_backoff();
         self.timeouts = 0;
         self.timers.retransmit = None;
-        self.rcv.quick_acks = QUICK_ACKS;
         if self.snd.closed {
             self.state = State::FinWait1;
         }
@@ -223,10 +221,6 @@ impl<P: Page> Connection<P> {
                 own.recent = peer.value;
                 own.recent_at = ctx.now;
             }
-        }
-        // An idle peer starts slowly again, and wants to be acknowledged fast (RFC 5681 §4.1).
-        if ctx.now.since(self.rcv.last_at) > self.rtt.rto() {
-            self.rcv.quick_acks = QUICK_ACKS;
         }
         self.rcv.last_at = ctx.now;
         self.keepalive_probes = 0;
@@ -309,6 +303,7 @@ impl<P: Page> Connection<P> {
             return Verdict::Done;
         }
         if payload.bytes > 0 || fin {
+            self.measure_receiver_rtt(ctx.now, header, payload.bytes);
             self.on_data(ctx, seq, payload, fin);
         }
         Verdict::Done

@@ -6,6 +6,7 @@
 //! segments do to them in `input` and `ack`, what is sent in `output`.
 
 mod ack;
+mod ack_policy;
 mod api;
 #[cfg(any(test, feature = "sim"))]
 mod audit;
@@ -19,6 +20,7 @@ mod demux;
 mod device_share;
 mod error;
 mod expire;
+mod info;
 mod input;
 mod isn;
 mod listener;
@@ -27,12 +29,14 @@ mod output;
 #[cfg(any(test, feature = "sim"))]
 mod readiness;
 mod receive;
+mod receive_buffer;
 mod recovery;
 mod recv_queue;
 mod reply;
 mod retransmit_queue;
 mod rtt;
 mod sack;
+mod send_buffer;
 mod send_queue;
 mod seq;
 mod stats;
@@ -49,8 +53,9 @@ pub use congestion::{CongestionAlgorithm, SlowStartMode};
 pub use connection::State;
 pub(crate) use demux::ConnectionId;
 pub use error::{AcceptError, ConnectError, ListenError, ReadError, WriteError};
+pub use info::{CaState, Info, InfoOptions};
 pub(crate) use recv_queue::Chunk;
-pub use stats::{Counters, Info, InfoOptions};
+pub use stats::Counters;
 
 use crate::{
     device::{Completion, Page},

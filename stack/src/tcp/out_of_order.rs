@@ -1,7 +1,7 @@
 //! Data that arrived ahead of a gap, and the SACK blocks that tell the sender of it
 //! (RFC 9293 §3.10.7.4, RFC 2018, RFC 2883).
 
-use super::{send_queue::PAGE_BYTES, seq::SeqNum};
+use super::{recv_queue::Chunk, send_queue::PAGE_BYTES, seq::SeqNum};
 use crate::{
     device::{Page, Slice},
     wire::tcp::{MAX_SACK_BLOCKS, SackBlock, SackBlocks},
@@ -57,7 +57,7 @@ pub(super) enum Insert {
 #[derive(Debug)]
 pub(super) struct OutOfOrder<P> {
     /// Data by sequence number, without overlap.
-    chunks: VecDeque<(SeqNum, Slice<P>)>,
+    chunks: VecDeque<(SeqNum, Chunk<P>)>,
     /// Maximal runs of `chunks`, by sequence number.
     ranges: VecDeque<Range>,
     /// Points into the runs that changed last, latest first: the order of RFC 2018 §4.
@@ -93,14 +93,19 @@ impl<P: Page> OutOfOrder<P> {
         self.chunks.len() * PAGE_BYTES
     }
 
+    /// How many separate runs are held.
+    pub(super) fn runs(&self) -> usize {
+        self.ranges.len()
+    }
+
     /// The number of the byte behind the last one held.
-    #[cfg(test)]
     pub(super) fn end(&self) -> Option<SeqNum> {
         self.ranges.back().map(|range| range.end)
     }
 
     /// Takes in the part of a segment that `slices` holds from `start` on, as far as it is new,
-    /// while all pages together stay within `max_truesize`.
+    /// while all pages together stay within `max_truesize`; bytes in badly used ones are copied
+    /// together before any are refused.
     pub(super) fn insert(
         &mut self,
         start: SeqNum,
@@ -131,8 +136,7 @@ impl<P: Page> OutOfOrder<P> {
                         Some(known) => known,
                         None => covered,
                     });
-                } else if self.truesize() + PAGE_BYTES <= max_truesize && self.has_room_for(covered)
-                {
+                } else if self.has_page(max_truesize) && self.has_room_for(covered) {
                     self.store(covered, piece);
                     stored = true;
                 } else {
@@ -172,6 +176,41 @@ impl<P: Page> OutOfOrder<P> {
         }
     }
 
+    /// Whether there is room for a page more, after tidying up if need be.
+    fn has_page(&mut self, max_truesize: usize) -> bool {
+        if self.truesize() + PAGE_BYTES <= max_truesize {
+            return true;
+        }
+        let least = self.bytes + self.ranges.len() * PAGE_BYTES;
+        if least <= self.truesize() / 4 * 3 {
+            self.collapse();
+        }
+        self.truesize() + PAGE_BYTES <= max_truesize
+    }
+
+    /// Copies the bytes of each run together, so that they fill their pages. What this saves pays
+    /// for it: as much has to come in again before it can be done again.
+    fn collapse(&mut self) {
+        let mut packed: VecDeque<(SeqNum, Chunk<P>)> = VecDeque::new();
+        for (mut seq, mut chunk) in self.chunks.drain(..) {
+            if let Some((start, last)) = packed.back_mut()
+                && *start + last.bytes().len() as u32 == seq
+            {
+                let room = PAGE_BYTES.saturating_sub(last.bytes().len());
+                let moved = room.min(chunk.bytes().len());
+                if moved > 0 {
+                    last.append(&chunk.bytes()[..moved]);
+                    chunk.advance(moved);
+                    seq += moved as u32;
+                }
+            }
+            if !chunk.bytes().is_empty() {
+                packed.push_back((seq, chunk));
+            }
+        }
+        self.chunks = packed;
+    }
+
     /// Whether `range` may be added without making more runs than allowed.
     fn has_room_for(&self, range: Range) -> bool {
         self.ranges.len() < MAX_RANGES
@@ -183,11 +222,8 @@ impl<P: Page> OutOfOrder<P> {
 
     /// Adds bytes none of which are held.
     fn store(&mut self, range: Range, slice: Slice<P>) {
-        let at = self
-            .chunks
-            .partition_point(|(seq, _)| seq.before(range.start));
         self.bytes += slice.len();
-        self.chunks.insert(at, (range.start, slice));
+        self.store_chunk(range, slice);
 
         let next = self
             .ranges
@@ -210,6 +246,32 @@ impl<P: Page> OutOfOrder<P> {
                 self.ranges.remove(right);
             }
         }
+    }
+
+    /// Adds bytes to the chunks: to a neighbour they touch, when both are so small that a page each
+    /// would be wasted on them. So a run takes no more pages than twice what full ones would, and
+    /// a peer that sends byte by byte has neither the device's pages nor our time.
+    fn store_chunk(&mut self, range: Range, slice: Slice<P>) {
+        let at = self
+            .chunks
+            .partition_point(|(seq, _)| seq.before(range.start));
+        if let Some(left) = at.checked_sub(1)
+            && let Some((seq, chunk)) = self.chunks.get_mut(left)
+            && *seq + chunk.bytes().len() as u32 == range.start
+            && chunk.takes(slice.len())
+        {
+            chunk.append(slice.bytes());
+            return;
+        }
+        if let Some((seq, chunk)) = self.chunks.get_mut(at)
+            && *seq == range.end
+            && chunk.takes(slice.len())
+        {
+            *seq = range.start;
+            *chunk = Chunk::gathered(slice.bytes(), chunk.bytes());
+            return;
+        }
+        self.chunks.insert(at, (range.start, Chunk::Page(slice)));
     }
 
     /// Puts the run around `seq` first in the order of reports.
@@ -236,20 +298,20 @@ impl<P: Page> OutOfOrder<P> {
             .filter(|held| held.start.before_or_eq(seq))
     }
 
-    /// Takes out the next slice that continues at `rcv_nxt`; what lies before it is dropped.
-    pub(super) fn pop_in_order(&mut self, rcv_nxt: SeqNum) -> Option<Slice<P>> {
+    /// Takes out the next chunk that continues at `rcv_nxt`; what lies before it is dropped.
+    pub(super) fn pop_in_order(&mut self, rcv_nxt: SeqNum) -> Option<Chunk<P>> {
         loop {
-            let &(seq, _) = self.chunks.front()?;
-            if seq.after(rcv_nxt) {
+            if self.chunks.front()?.0.after(rcv_nxt) {
                 return None;
             }
-            let (_, mut slice) = self.chunks.pop_front()?;
-            self.bytes -= slice.len();
-            let end = seq + slice.len() as u32;
-            self.forget_before(end);
-            slice.advance(rcv_nxt.bytes_since(seq) as usize);
-            if !slice.is_empty() {
-                return Some(slice);
+            let (seq, mut chunk) = self.chunks.pop_front()?;
+            let len = chunk.bytes().len();
+            self.bytes -= len;
+            self.forget_before(seq + len as u32);
+            let known = rcv_nxt.bytes_since(seq) as usize;
+            if known < len {
+                chunk.advance(known);
+                return Some(chunk);
             }
         }
     }
@@ -308,6 +370,11 @@ impl<P: Page> OutOfOrder<P> {
 
     /// Notes that the blocks have been sent: a duplicate is reported once.
     pub(super) fn sack_blocks_sent(&mut self) {
+        self.forget_duplicate();
+    }
+
+    /// Keeps a duplicate from being reported.
+    pub(super) fn forget_duplicate(&mut self) {
         self.duplicate = None;
     }
 

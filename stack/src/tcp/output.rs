@@ -185,6 +185,7 @@ impl<P: Page> Connection<P> {
     fn set_mss(&mut self, route: &Route) {
         let most = self.path_mss(route).min(u32::from(self.snd.peer_mss));
         let mss = most.saturating_sub(self.option_bytes()).max(MIN_MSS);
+        self.stats.path_mtu = route.mtu_bytes;
         if mss != self.snd.mss {
             self.snd.mss = mss;
             self.window.mss = mss;
@@ -352,6 +353,7 @@ impl<P: Page> Connection<P> {
         }
         self.rcv.zero_window = window.0 == 0;
         self.rcv.adv = edge;
+        self.ack_policy.sent(self.rcv.acked != self.rcv.nxt);
         self.rcv.acked = self.rcv.nxt;
         self.rcv.ack_now = false;
         self.timers.delayed_ack = None;
@@ -629,6 +631,7 @@ impl<P: Page> Connection<P> {
             self.timers.persist = None;
         }
         self.snd.last_data_at = ctx.now;
+        self.ack_policy.data_sent(ctx.now);
         // RFC 6298 §5.1; a retransmission starts the clock anew, as its answer takes a round trip.
         if self.timers.retransmit.is_none() {
             arm(&mut self.timers.retransmit, ctx.now, self.rtt.rto());

@@ -2,17 +2,18 @@
 //! (RFC 9293 §3.8.6, §3.10.7.4).
 
 use super::{
+    ack_policy::When,
     connection::{Connection, Context, State},
     input::Payload,
     out_of_order::Insert,
     send_queue::PAGE_BYTES,
-    seq::{SeqNum, UnscaledWindow},
+    seq::SeqNum,
     stats::Counters,
-    timers::arm,
 };
 use crate::{
     device::{Page, RxMemory},
     ip::RxSlices,
+    time::Instant,
 };
 
 /// Memory that a connection may keep received data in while the device has little: room for two
@@ -34,6 +35,7 @@ impl<P: Page> Connection<P> {
             segment_bytes,
             memory,
         } = payload;
+        self.ack_policy.data_received(ctx.now, self.rtt.rto());
         let segment = segment_bytes.map_or(bytes, u32::from);
         self.rcv.mss = self.rcv.mss.max(segment.min(u32::from(self.rcv.advmss)));
         let old = self.rcv.nxt.bytes_since(seq);
@@ -118,38 +120,80 @@ impl<P: Page> Connection<P> {
     }
 
     fn take_in_order(&mut self, ctx: &mut Context<'_>, slices: RxSlices<P>, bytes: u32) {
-        let max_truesize = 2 * self.options.rcvbuf_bytes as usize;
+        let max_truesize = self.max_receive_truesize();
         for slice in slices {
             self.recv_queue.push(slice, max_truesize);
         }
         self.rcv.nxt += bytes;
         self.stats.bytes_received += u64::from(bytes);
         if !self.out_of_order.is_empty() {
-            while let Some(slice) = self.out_of_order.pop_in_order(self.rcv.nxt) {
-                let len = slice.len() as u32;
+            while let Some(chunk) = self.out_of_order.pop_in_order(self.rcv.nxt) {
+                let len = chunk.bytes().len() as u32;
                 self.rcv.nxt += len;
                 self.stats.bytes_received += u64::from(len);
-                self.recv_queue.push(slice, max_truesize);
+                self.recv_queue.push_chunk(chunk, max_truesize);
             }
             // RFC 5681 §4.2: what fills a gap is acknowledged at once.
             self.rcv.ack_now = true;
         }
-        self.schedule_ack(ctx);
+        let unacked = self.rcv.nxt.bytes_since(self.rcv.acked);
+        let when = self
+            .ack_policy
+            .in_order(unacked, self.rcv.mss, self.rtt.srtt_us());
+        self.acknowledge(ctx.now, when);
+        self.measure_window_rtt(ctx.now);
         self.wakers.wake_reader();
     }
 
     fn take_out_of_order(&mut self, ctx: &mut Context<'_>, seq: SeqNum, slices: RxSlices<P>) {
-        // RFC 5681 §4.2: at once, so that the peer learns of the gap.
-        self.rcv.ack_now = true;
         self.stats.rcv_ooopack += 1;
-        let max_truesize =
-            (2 * self.options.rcvbuf_bytes as usize).saturating_sub(self.recv_queue.truesize());
+        // What the window promised fits, whatever waits to be read.
+        let promised = 2 * self.rcv.adv.bytes_since(self.rcv.nxt) as usize + PAGE_BYTES;
+        let max_truesize = self
+            .max_receive_truesize()
+            .saturating_sub(self.recv_queue.truesize())
+            .max(promised);
         let slices = slices.into_iter().filter(|slice| !slice.is_empty());
-        match self.out_of_order.insert(seq, slices, max_truesize) {
-            Insert::Stored => ctx.counters.ofo_queue += 1,
-            Insert::Duplicate(_) => ctx.counters.dsack_ofo_sent += 1,
-            Insert::Full => ctx.counters.ofo_drop += 1,
+        let inserted = self.out_of_order.insert(seq, slices, max_truesize);
+        let dsack = self.sack && ctx.config.dsack;
+        if !dsack {
+            self.out_of_order.forget_duplicate();
         }
+        match inserted {
+            Insert::Stored => {
+                ctx.counters.ofo_queue += 1;
+                self.report_gap(ctx);
+            }
+            Insert::Duplicate(_) => {
+                ctx.counters.dsack_ofo_sent += u64::from(dsack);
+                self.rcv.ack_now = true;
+            }
+            Insert::Full => {
+                ctx.counters.ofo_drop += 1;
+                self.rcv.ack_now = true;
+            }
+        }
+    }
+
+    /// Tells the peer of a gap: at once (RFC 5681 §4.2), but for reports that others make
+    /// superfluous.
+    fn report_gap(&mut self, ctx: &mut Context<'_>) {
+        let rtt_us = match (self.receive_buffer.rtt_us(), self.rtt.srtt_us()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        // Without SACK the peer counts reports.
+        let most = if self.sack {
+            ctx.config.comp_sack_nr
+        } else {
+            0
+        };
+        let runs = self.out_of_order.runs();
+        let when = self.ack_policy.out_of_order(most, runs, rtt_us);
+        if when != When::Now {
+            ctx.counters.ack_compressed += 1;
+        }
+        self.acknowledge(ctx.now, when);
     }
 
     /// The peer's FIN is the next number expected.
@@ -168,76 +212,16 @@ impl<P: Page> Connection<P> {
         self.wakers.wake_reader();
     }
 
-    /// Decides when new data is acknowledged (RFC 9293 §3.8.6.3): at the latest at every second
-    /// full segment, counted in bytes, because a segment may be 64 KiB that the device put
-    /// together; and in bursts, because output runs after a burst of input.
-    fn schedule_ack(&mut self, ctx: &Context<'_>) {
-        let unacked = self.rcv.nxt.bytes_since(self.rcv.acked);
-        if self.rcv.quick_acks > 0 {
-            self.rcv.quick_acks -= 1;
-            self.rcv.ack_now = true;
-        } else if unacked >= 2 * self.rcv.mss {
-            self.rcv.ack_now = true;
-        } else if self.timers.delayed_ack.is_none() {
-            arm(
-                &mut self.timers.delayed_ack,
-                ctx.now,
-                ctx.config.delayed_ack,
-            );
+    /// Sees to it that data that came is acknowledged in time.
+    fn acknowledge(&mut self, now: Instant, when: When) {
+        match when {
+            When::Now => self.rcv.ack_now = true,
+            When::Within(delay) => {
+                let at = now + delay;
+                let timer = &mut self.timers.delayed_ack;
+                *timer = Some(timer.map_or(at, |earlier| earlier.min(at)));
+            }
         }
-    }
-
-    /// The window to tell the peer now: the header's field, and the right edge it stands for.
-    ///
-    /// The edge never moves left (RFC 9293 §3.8.6); it moves right only by steps that are worth
-    /// a segment (§3.8.6.2.2).
-    pub(super) fn window_to_tell(&self) -> (UnscaledWindow, SeqNum) {
-        let grown = self.window_growth();
-        let step = self.window_step();
-        let edge = if grown >= step {
-            self.rcv.adv + grown
-        } else {
-            self.rcv.adv
-        };
-        let scale = self.rcv.wscale;
-        let bytes = edge.bytes_since(self.rcv.nxt);
-        let mut field = scale.compress(bytes);
-        // Rounding down must not take back what was given.
-        let given = self.rcv.adv.bytes_since(self.rcv.nxt);
-        if scale.expand(field) < given {
-            field = scale.compress(given.saturating_add(scale.granularity() - 1));
-        }
-        let edge = self.rcv.nxt + scale.expand(field);
-        (field, edge.latest(self.rcv.adv))
-    }
-
-    /// How far the right edge could move.
-    fn window_growth(&self) -> u32 {
-        let free = (self.options.rcvbuf_bytes as usize).saturating_sub(self.recv_queue.len());
-        let most = self.rcv.wscale.expand(UnscaledWindow(u16::MAX));
-        let edge = self.rcv.nxt + (free as u32).min(most);
-        edge.bytes_since(self.rcv.adv)
-    }
-
-    /// The least step by which the edge moves: two segments, or half the buffer if that is less.
-    fn window_step(&self) -> u32 {
-        (2 * self.rcv.mss)
-            .min(self.options.rcvbuf_bytes / 2)
-            .max(self.rcv.wscale.granularity())
-    }
-
-    /// Whether the peer must be told of a wider window though nothing else is to be said: when
-    /// the edge can move by a step and the peer has less than half the buffer left, or by a
-    /// quarter of the buffer whatever it has. So a peer never waits for a window that is there,
-    /// and a reader that takes a page at a time does not cost an acknowledgment a page.
-    pub(super) fn wants_window_update(&self) -> bool {
-        if !self.state.can_receive() {
-            return false;
-        }
-        let growth = self.window_growth();
-        let rcvbuf = self.options.rcvbuf_bytes;
-        let left = self.rcv.adv.bytes_since(self.rcv.nxt);
-        growth >= self.window_step() && (left < rcvbuf / 2 || growth >= rcvbuf / 4)
     }
 }
 

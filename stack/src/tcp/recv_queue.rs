@@ -28,6 +28,36 @@ impl<P: Page> Chunk<P> {
         }
     }
 
+    /// `first` and `second`, one behind the other, in memory of their own.
+    pub(super) fn gathered(first: &[u8], second: &[u8]) -> Self {
+        let mut bytes = Vec::with_capacity(PAGE_BYTES);
+        bytes.extend_from_slice(first);
+        bytes.extend_from_slice(second);
+        Self::Gathered { bytes, start: 0 }
+    }
+
+    /// Whether `len` bytes more should be copied to these rather than have a page: full segments
+    /// are never copied.
+    pub(super) fn takes(&self, len: usize) -> bool {
+        let together = self.bytes().len() + len;
+        match self {
+            Self::Page(_) => together <= PAGE_BYTES / 2,
+            Self::Gathered { .. } => together <= PAGE_BYTES && len <= PAGE_BYTES / 4,
+        }
+    }
+
+    /// Copies bytes to the end.
+    pub(super) fn append(&mut self, more: &[u8]) {
+        match self {
+            Self::Page(slice) => *self = Self::gathered(slice.bytes(), more),
+            Self::Gathered { bytes, start } => {
+                bytes.drain(..*start);
+                *start = 0;
+                bytes.extend_from_slice(more);
+            }
+        }
+    }
+
     /// Marks the first `len` bytes read.
     pub(crate) fn advance(&mut self, len: usize) {
         match self {
@@ -80,9 +110,18 @@ impl<P: Page> RecvQueue<P> {
             bytes.extend_from_slice(slice.bytes());
             return;
         }
-        let mut bytes = Vec::with_capacity(PAGE_BYTES);
-        bytes.extend_from_slice(slice.bytes());
-        self.chunks.push_back(Chunk::Gathered { bytes, start: 0 });
+        self.chunks.push_back(Chunk::gathered(slice.bytes(), &[]));
+    }
+
+    /// The same for bytes that waited behind a gap.
+    pub(super) fn push_chunk(&mut self, chunk: Chunk<P>, max_truesize: usize) {
+        match chunk {
+            Chunk::Page(slice) => self.push(slice, max_truesize),
+            Chunk::Gathered { ref bytes, start } => {
+                self.len += bytes.len() - start;
+                self.chunks.push_back(chunk);
+            }
+        }
     }
 
     /// Takes the first run of bytes out.

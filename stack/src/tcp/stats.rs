@@ -1,6 +1,5 @@
-//! What is counted over all connections, and what one connection tells of itself.
+//! What is counted over all connections.
 
-use super::connection::State;
 use crate::counters::counters;
 
 counters! {
@@ -64,6 +63,8 @@ counters! {
         dsack_ofo_sent = "TcpExtTCPDSACKOfoSent",
         /// Duplicates that peers reported.
         dsack_recv = "TcpExtTCPDSACKRecv",
+        /// Reports of a gap left out.
+        ack_compressed = "TcpExtTCPAckCompressed",
         /// Segments that arrived out of order and were kept.
         ofo_queue = "TcpExtTCPOFOQueue",
         /// Segments that arrived out of order and found no room.
@@ -109,99 +110,4 @@ counters! {
         /// Times a flow waited for completions of its own before it sent more.
         device_throttled = "TcpExtPacelineDeviceThrottled",
     }
-}
-
-/// What one connection tells of itself: fields and units of Linux's `tcp_info`, where it has them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Info {
-    /// Its state.
-    pub state: State,
-    /// Consecutive retransmission timeouts.
-    pub retransmits: u8,
-    /// Probes without an answer.
-    pub probes: u8,
-    /// Doublings of the retransmission timeout.
-    pub backoff: u8,
-    /// Whether timestamps, SACK and window scaling are in use.
-    pub options: InfoOptions,
-    /// Bits that our window is scaled by.
-    pub rcv_wscale: u8,
-    /// Bits that the peer's window is scaled by.
-    pub snd_wscale: u8,
-    /// Retransmission timeout in microseconds.
-    pub rto_us: u32,
-    /// Largest segment sent, in bytes of payload.
-    pub snd_mss: u32,
-    /// Largest segment received, in bytes of payload.
-    pub rcv_mss: u32,
-    /// Segment size we asked for.
-    pub advmss: u32,
-    /// Bytes sent and not acknowledged.
-    pub unacked_bytes: u32,
-    /// Of these, bytes the peer has reported to hold.
-    pub sacked_bytes: u32,
-    /// Of these, bytes held for lost.
-    pub lost_bytes: u32,
-    /// Of these, bytes sent again.
-    pub retrans_bytes: u32,
-    /// Segments sent again, ever.
-    pub total_retrans: u64,
-    /// Smoothed round-trip time in microseconds; 0: not known.
-    pub srtt_us: u32,
-    /// Its mean deviation in microseconds.
-    pub rttvar_us: u32,
-    /// The least round-trip time in microseconds; 0: not known.
-    pub min_rtt_us: u32,
-    /// Congestion window in bytes.
-    pub cwnd_bytes: u32,
-    /// Slow start threshold in bytes.
-    pub ssthresh_bytes: u32,
-    /// The peer's window in bytes.
-    pub snd_wnd: u32,
-    /// Our window, as the peer knows it, in bytes.
-    pub rcv_wnd: u32,
-    /// Bytes the peer has acknowledged.
-    pub bytes_acked: u64,
-    /// Bytes received in order.
-    pub bytes_received: u64,
-    /// Bytes of data sent, retransmissions among them.
-    pub bytes_sent: u64,
-    /// Bytes of data sent again.
-    pub bytes_retrans: u64,
-    /// Segments sent.
-    pub segs_out: u64,
-    /// Segments received.
-    pub segs_in: u64,
-    /// Segments with data sent.
-    pub data_segs_out: u64,
-    /// Segments with data received.
-    pub data_segs_in: u64,
-    /// Bytes written and not yet sent.
-    pub notsent_bytes: u32,
-    /// Duplicates the peer reported.
-    pub dsack_dups: u64,
-    /// Segments received out of order.
-    pub rcv_ooopack: u64,
-    /// Time with data to deliver, in microseconds.
-    pub busy_time_us: u64,
-    /// Of this, time in which the peer's window held it up.
-    pub rwnd_limited_us: u64,
-    /// Of this, time in which all written was sent and the send buffer let no more be written.
-    pub sndbuf_limited_us: u64,
-    /// Bytes given to the device that it is not done with.
-    pub in_device_bytes: u32,
-    /// Name of the congestion control.
-    pub congestion_control: &'static str,
-}
-
-/// Options in use on a connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct InfoOptions {
-    /// RFC 7323 timestamps.
-    pub timestamps: bool,
-    /// RFC 2018 selective acknowledgments.
-    pub sack: bool,
-    /// RFC 7323 window scaling.
-    pub wscale: bool,
 }

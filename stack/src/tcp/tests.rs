@@ -1,8 +1,9 @@
 //! Two stacks over a simulated network, in virtual time.
 
+mod buffers;
 mod close;
 mod handshake;
-mod harness;
+pub(in crate::tcp) mod harness;
 mod hostile;
 mod loss;
 mod memory;

@@ -13,10 +13,6 @@ use super::{
 };
 use crate::device::Page;
 
-/// Most bytes that wait in one connection: sequence numbers tell before from after only within
-/// half their circle.
-const MAX_SNDBUF_BYTES: u32 = 1 << 30;
-
 /// What has happened since it was last looked whether a writer may go on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WriteSpace {
@@ -65,11 +61,6 @@ impl<P: Page> Connection<P> {
         sndbuf.saturating_sub(self.send_queue.len())
     }
 
-    /// The buffer's size.
-    fn sndbuf_bytes(&self) -> usize {
-        self.options.sndbuf_bytes.min(MAX_SNDBUF_BYTES) as usize
-    }
-
     /// Whether there is room enough for a waiting writer to be worth waking (Linux's rules): a
     /// third of the buffer is free, and less than half of the bytes allowed wait to be sent.
     pub(super) fn is_writable(&self) -> bool {
@@ -85,7 +76,8 @@ impl<P: Page> Connection<P> {
     }
 
     /// To be called when an acknowledgment has been taken in.
-    pub(super) fn ack_taken_in(&mut self) {
+    pub(super) fn ack_taken_in(&mut self, ctx: &Context<'_>) {
+        self.grow_sndbuf(ctx.config);
         self.write_space.acked |= self.wakers.write.is_some();
     }
 

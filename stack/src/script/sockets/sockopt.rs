@@ -98,8 +98,8 @@ fn set(
     if level == SOL_SOCKET {
         match name {
             SO_REUSEADDR => {}
-            SO_SNDBUF => socket.change(machine, |options| options.sndbuf_bytes = bytes),
-            SO_RCVBUF => socket.change(machine, |options| options.rcvbuf_bytes = bytes),
+            SO_SNDBUF => socket.change(machine, |options| options.sndbuf_bytes = Some(bytes)),
+            SO_RCVBUF => socket.change(machine, |options| options.rcvbuf_bytes = Some(bytes)),
             SO_KEEPALIVE => {
                 let keepalive = on.then_some(socket.keepalive);
                 socket.change(machine, |options| options.keepalive = keepalive);
@@ -162,8 +162,20 @@ fn get(
         return Some(match name {
             SO_ERROR => socket.take_failure(machine).map_or(0, |errno| errno.number),
             SO_KEEPALIVE => i64::from(options.keepalive.is_some()),
-            SO_RCVBUF => i64::from(options.rcvbuf_bytes) * doubled,
-            SO_SNDBUF => i64::from(options.sndbuf_bytes) * doubled,
+            SO_RCVBUF | SO_SNDBUF => {
+                let config = machine.stack.tcp().config();
+                let info = socket
+                    .connection()
+                    .and_then(|id| machine.stack.tcp().info(id));
+                let (asked, now, initial) = if name == SO_RCVBUF {
+                    let now = info.map(|info| info.rcvbuf_bytes);
+                    (options.rcvbuf_bytes, now, config.rcvbuf_bytes)
+                } else {
+                    let now = info.map(|info| info.sndbuf_bytes);
+                    (options.sndbuf_bytes, now, config.sndbuf_bytes)
+                };
+                i64::from(asked.or(now).unwrap_or(initial)) * doubled
+            }
             SO_TYPE => SOCK_STREAM,
             SO_REUSEADDR => 1,
             _ => return None,

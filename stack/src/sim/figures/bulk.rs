@@ -27,7 +27,7 @@ pub fn run(effort: &Effort<'_>) -> Report {
             let (mut network, a, b) = Network::pair(NicConfig::default(), link);
             let meter = apps::sink(&mut network, &b, 5001, |_| {});
             apps::bulk(&mut network, &a, (&b, 5001), |options| {
-                options.sndbuf_bytes = 4 << 20;
+                options.sndbuf_bytes = Some(4 << 20);
             });
             network.run_for(Duration::from_millis(500));
             let before = meter.bytes();

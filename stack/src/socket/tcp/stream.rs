@@ -169,10 +169,11 @@ impl<D: Device> TcpStream<D> {
         self.handle.set_options(|options| options.nodelay = nodelay);
     }
 
-    /// `SO_SNDBUF`: bytes that may wait to be acknowledged.
+    /// `SO_SNDBUF`: bytes that may wait to be acknowledged; the buffer does not follow the
+    /// congestion window any more.
     pub fn set_sndbuf(&self, bytes: u32) {
         self.handle
-            .set_options(|options| options.sndbuf_bytes = bytes.max(1));
+            .set_options(|options| options.sndbuf_bytes = Some(bytes.max(1)));
     }
 
     /// `TCP_NOTSENT_LOWAT`: bytes that may be written and not yet sent; 0: as
@@ -191,10 +192,11 @@ impl<D: Device> TcpStream<D> {
         self.writer.writable().await
     }
 
-    /// `SO_RCVBUF`: bytes that may wait to be read. A window once given is not taken back.
+    /// `SO_RCVBUF`: bytes that may wait to be read; the buffer does not follow the reader any
+    /// more. A window once given is not taken back.
     pub fn set_rcvbuf(&self, bytes: u32) {
         self.handle
-            .set_options(|options| options.rcvbuf_bytes = bytes.max(1));
+            .set_options(|options| options.rcvbuf_bytes = Some(bytes.max(1)));
     }
 
     /// `TCP_MAXSEG`: the largest segment sent; none: what the path allows.

@@ -57,9 +57,9 @@ fn overlaps_store_only_what_is_new() {
     assert_eq!(queue.end(), Some(SeqNum(135)));
     let mut seq = SeqNum(95);
     let mut tags = Vec::new();
-    while let Some(slice) = queue.pop_in_order(seq) {
-        seq += slice.len() as u32;
-        tags.extend_from_slice(slice.bytes());
+    while let Some(chunk) = queue.pop_in_order(seq) {
+        seq += chunk.bytes().len() as u32;
+        tags.extend_from_slice(chunk.bytes());
     }
     assert_eq!(seq, SeqNum(135));
     let want = [
@@ -85,6 +85,77 @@ fn memory_is_bounded_in_pages_not_bytes() {
         assert_eq!(got == Insert::Full, i >= 16);
     }
     assert_eq!(queue.truesize(), limit);
+}
+
+/// A peer that sends byte by byte behind a gap, forwards, backwards or mixed: no page each, and no
+/// chunk each.
+#[test]
+fn tiny_segments_share_pages() {
+    let orders: [fn(u32) -> u32; 3] = [
+        |i| i,
+        |i| 9999 - i,
+        |i| if i % 2 == 0 { i / 2 } else { 9999 - i / 2 },
+    ];
+    orders.into_iter().for_each(share_pages);
+}
+
+fn share_pages(order: fn(u32) -> u32) {
+    let mut queue = queue();
+    for i in 0..10_000 {
+        let at = order(i);
+        let got = queue.insert(SeqNum(1 + at), [TestPage::slice(&[at as u8])], AMPLE);
+        assert_eq!(got, Insert::Stored);
+    }
+    assert_eq!((queue.bytes(), queue.runs()), (10_000, 1));
+    assert!(
+        queue.truesize() <= 2 * 10_000 + PAGE_BYTES,
+        "{}",
+        queue.truesize()
+    );
+    let mut seq = SeqNum(1);
+    while let Some(chunk) = queue.pop_in_order(seq) {
+        for &byte in chunk.bytes() {
+            assert_eq!(byte, (seq.0 - 1) as u8);
+            seq += 1;
+        }
+    }
+    assert_eq!(seq, SeqNum(10_001));
+}
+
+/// A window's worth of full segments fits in twice its size, though they fill their pages badly.
+#[test]
+fn a_window_of_segments_fits_after_a_gap() {
+    let window = 256 << 10;
+    let mut queue = queue();
+    let mut seq = 1;
+    while seq + 1448 <= window {
+        let segment = [TestPage::slice(&[seq as u8; 1448])];
+        let got = queue.insert(SeqNum(seq), segment, 2 * window as usize);
+        assert_eq!(got, Insert::Stored, "at {seq}");
+        seq += 1448;
+    }
+    assert!(queue.truesize() <= 2 * window as usize);
+    let mut next = SeqNum(1);
+    while let Some(chunk) = queue.pop_in_order(next) {
+        for &byte in chunk.bytes() {
+            let segment = (next.0 - 1) / 1448 * 1448 + 1;
+            assert_eq!(byte, segment as u8);
+            next += 1;
+        }
+    }
+    assert_eq!(next, SeqNum(seq));
+}
+
+#[test]
+fn full_segments_are_kept_by_reference() {
+    let mut queue = queue();
+    for i in 0..10 {
+        insert(&mut queue, 1 + i * 1448, 1448);
+    }
+    for i in 0..10 {
+        let chunk = queue.pop_in_order(SeqNum(1 + i * 1448));
+        assert!(matches!(chunk, Some(Chunk::Page(slice)) if slice.len() == 1448));
+    }
 }
 
 #[test]
@@ -127,8 +198,8 @@ proptest! {
         // The gaps are filled; everything comes out once.
         let mut offset = 0u32;
         while (offset as usize) < held.len() {
-            if let Some(slice) = queue.pop_in_order(origin + offset) {
-                for &byte in slice.bytes() {
+            if let Some(chunk) = queue.pop_in_order(origin + offset) {
+                for &byte in chunk.bytes() {
                     prop_assert!(held[offset as usize]);
                     prop_assert_eq!(byte, content(offset));
                     offset += 1;

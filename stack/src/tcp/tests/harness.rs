@@ -13,31 +13,31 @@ use core::{
     task::{Poll, Waker},
 };
 
-pub(super) const US: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
-pub(super) const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
-pub(super) const OUR_PORT: u16 = 80;
-pub(super) const PEER_PORT: u16 = 40_000;
+pub(in crate::tcp) const US: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+pub(in crate::tcp) const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
+pub(in crate::tcp) const OUR_PORT: u16 = 80;
+pub(in crate::tcp) const PEER_PORT: u16 = 40_000;
 /// The peer's initial sequence number: near the wrap.
-pub(super) const PEER_ISS: u32 = u32::MAX - 100;
+pub(in crate::tcp) const PEER_ISS: u32 = u32::MAX - 100;
 /// Payload of a full segment.
-pub(super) const MSS: u32 = 1460;
+pub(in crate::tcp) const MSS: u32 = 1460;
 
 /// A segment that the stack sent.
 #[derive(Clone, Debug)]
-pub(super) struct Out {
-    pub(super) header: Header,
-    pub(super) payload: Vec<u8>,
-    pub(super) segment_bytes: Option<u16>,
-    pub(super) owner: Owner,
+pub(in crate::tcp) struct Out {
+    pub(in crate::tcp) header: Header,
+    pub(in crate::tcp) payload: Vec<u8>,
+    pub(in crate::tcp) segment_bytes: Option<u16>,
+    pub(in crate::tcp) owner: Owner,
 }
 
 /// The way out: records what is sent.
 #[derive(Debug)]
-pub(super) struct Wire {
-    pub(super) sent: Vec<Out>,
+pub(in crate::tcp) struct Wire {
+    pub(in crate::tcp) sent: Vec<Out>,
     /// Packets the device still takes.
-    pub(super) room: usize,
-    pub(super) route: Result<Route, SendError>,
+    pub(in crate::tcp) room: usize,
+    pub(in crate::tcp) route: Result<Route, SendError>,
 }
 
 impl IpSender<TestPage> for Wire {
@@ -73,18 +73,18 @@ impl IpSender<TestPage> for Wire {
 }
 
 /// TCP, its peer, and the time.
-pub(super) struct Harness {
-    pub(super) tcp: Tcp<TestPage>,
-    pub(super) wire: Wire,
-    pub(super) now: Instant,
+pub(in crate::tcp) struct Harness {
+    pub(in crate::tcp) tcp: Tcp<TestPage>,
+    pub(in crate::tcp) wire: Wire,
+    pub(in crate::tcp) now: Instant,
     /// Whether the peer's segments carry timestamps.
-    pub(super) timestamps: bool,
+    pub(in crate::tcp) timestamps: bool,
     /// What the device has left for received data.
-    pub(super) memory: RxMemory,
+    pub(in crate::tcp) memory: RxMemory,
 }
 
 impl Harness {
-    pub(super) fn new() -> Self {
+    pub(in crate::tcp) fn new() -> Self {
         let route = Route {
             src: US,
             mtu_bytes: 1500,
@@ -106,21 +106,21 @@ impl Harness {
         }
     }
 
-    pub(super) fn us() -> SocketAddr {
+    pub(in crate::tcp) fn us() -> SocketAddr {
         SocketAddr::new(US, OUR_PORT)
     }
 
-    pub(super) fn options(&self) -> Options {
+    pub(in crate::tcp) fn options(&self) -> Options {
         Options::new(self.tcp.config())
     }
 
-    pub(super) fn listen(&mut self, backlog: usize) -> ListenerId {
+    pub(in crate::tcp) fn listen(&mut self, backlog: usize) -> ListenerId {
         let options = self.options();
         self.tcp.listen(Self::us(), backlog, options).unwrap()
     }
 
     /// Hands in a segment from `port` and lets the stack answer.
-    pub(super) fn input_from(&mut self, port: u16, mut header: Header, payload: &[u8]) {
+    pub(in crate::tcp) fn input_from(&mut self, port: u16, mut header: Header, payload: &[u8]) {
         header.src_port = port;
         header.dst_port = OUR_PORT;
         let mut bytes = [0; MAX_HEADER_BYTES];
@@ -152,11 +152,11 @@ impl Harness {
     }
 
     /// The same from the usual peer.
-    pub(super) fn input(&mut self, flags: Flags, seq: u32, ack: u32, payload: &[u8]) {
+    pub(in crate::tcp) fn input(&mut self, flags: Flags, seq: u32, ack: u32, payload: &[u8]) {
         self.input_with(flags, seq, ack, payload, |_| {});
     }
 
-    pub(super) fn input_with(
+    pub(in crate::tcp) fn input_with(
         &mut self,
         flags: Flags,
         seq: u32,
@@ -181,12 +181,12 @@ impl Harness {
         self.input_from(PEER_PORT, header, payload);
     }
 
-    pub(super) fn poll(&mut self) {
+    pub(in crate::tcp) fn poll(&mut self) {
         self.tcp.poll(self.now, &mut self.wire);
     }
 
     /// Lets time pass; timers run when they are due.
-    pub(super) fn pass(&mut self, span: Duration) {
+    pub(in crate::tcp) fn pass(&mut self, span: Duration) {
         self.poll();
         let end = self.now + span;
         while let Some(at) = self.tcp.deadline()
@@ -200,25 +200,25 @@ impl Harness {
     }
 
     /// What was sent since the last call.
-    pub(super) fn sent(&mut self) -> Vec<Out> {
+    pub(in crate::tcp) fn sent(&mut self) -> Vec<Out> {
         core::mem::take(&mut self.wire.sent)
     }
 
     /// The one segment sent since the last call.
-    pub(super) fn one(&mut self) -> Out {
+    pub(in crate::tcp) fn one(&mut self) -> Out {
         let mut sent = self.sent();
         assert_eq!(sent.len(), 1, "{sent:#?}");
         sent.remove(0)
     }
 
     /// Nothing was sent since the last call.
-    pub(super) fn silent(&mut self) {
+    pub(in crate::tcp) fn silent(&mut self) {
         let sent = self.sent();
         assert!(sent.is_empty(), "{sent:#?}");
     }
 
     /// Begins a connection to the usual peer, from the usual port.
-    pub(super) fn connect(&mut self) -> ConnectionId {
+    pub(in crate::tcp) fn connect(&mut self) -> ConnectionId {
         let options = self.options();
         let peer = SocketAddr::new(PEER, PEER_PORT);
         let id = self
@@ -230,11 +230,11 @@ impl Harness {
     }
 
     /// A connection begun by us, established; returns it and our initial sequence number.
-    pub(super) fn established(&mut self) -> (ConnectionId, u32) {
+    pub(in crate::tcp) fn established(&mut self) -> (ConnectionId, u32) {
         self.established_with(|_| {})
     }
 
-    pub(super) fn established_with(
+    pub(in crate::tcp) fn established_with(
         &mut self,
         change: impl FnOnce(&mut Header),
     ) -> (ConnectionId, u32) {
@@ -257,16 +257,16 @@ impl Harness {
         (id, iss)
     }
 
-    pub(super) fn info(&self, id: ConnectionId) -> Info {
+    pub(in crate::tcp) fn info(&self, id: ConnectionId) -> Info {
         self.tcp.info(id).expect("a connection")
     }
 
-    pub(super) fn state(&self, id: ConnectionId) -> State {
+    pub(in crate::tcp) fn state(&self, id: ConnectionId) -> State {
         self.tcp.info(id).map_or(State::Closed, |info| info.state)
     }
 
     /// Writes as much of `data` as is taken.
-    pub(super) fn write(&mut self, id: ConnectionId, data: &[u8]) -> usize {
+    pub(in crate::tcp) fn write(&mut self, id: ConnectionId, data: &[u8]) -> usize {
         let alloc = &mut || Some(TestPage::new());
         let written = self.tcp.poll_write(id, Waker::noop(), data, alloc);
         self.poll();
@@ -278,7 +278,7 @@ impl Harness {
     }
 
     /// Reads what there is.
-    pub(super) fn read(&mut self, id: ConnectionId) -> Vec<u8> {
+    pub(in crate::tcp) fn read(&mut self, id: ConnectionId) -> Vec<u8> {
         let mut data = vec![0; 1 << 20];
         let len = match self.tcp.poll_read(id, Waker::noop(), &mut data) {
             Poll::Ready(Ok(len)) => len,
@@ -291,19 +291,19 @@ impl Harness {
     }
 
     /// Takes one chunk of what there is by reference.
-    pub(super) fn chunk(&mut self, id: ConnectionId) -> Option<Chunk<TestPage>> {
+    pub(in crate::tcp) fn chunk(&mut self, id: ConnectionId) -> Option<Chunk<TestPage>> {
         match self.tcp.poll_chunk(id, Waker::noop()) {
             Poll::Ready(Ok(chunk)) => chunk,
             _ => None,
         }
     }
 
-    pub(super) fn shutdown(&mut self, id: ConnectionId) {
+    pub(in crate::tcp) fn shutdown(&mut self, id: ConnectionId) {
         self.tcp.shutdown(id);
         self.poll();
     }
 
-    pub(super) fn complete(&mut self, out: &Out) {
+    pub(in crate::tcp) fn complete(&mut self, out: &Out) {
         self.tcp.completed(Completion {
             owner: out.owner,
             bytes: out.payload.len() as u32,
@@ -313,12 +313,12 @@ impl Harness {
 }
 
 /// A number `offset` after the peer's SYN.
-pub(super) fn peer(offset: u32) -> u32 {
+pub(in crate::tcp) fn peer(offset: u32) -> u32 {
     PEER_ISS.wrapping_add(1).wrapping_add(offset)
 }
 
 /// A SACK block of our data.
-pub(super) fn sack(iss: u32, start: u32, end: u32) -> SackBlock {
+pub(in crate::tcp) fn sack(iss: u32, start: u32, end: u32) -> SackBlock {
     let base = iss.wrapping_add(1);
     SackBlock {
         left: base.wrapping_add(start),

@@ -234,7 +234,7 @@ fn settings_hold_from_the_handshake_on() {
     let (mut network, a, b) = Network::pair(NicConfig::default(), lan());
     let listener = TcpListener::bind_with(&b.net, server_addr(), 1, |options| {
         options.max_segment_bytes = Some(700);
-        options.rcvbuf_bytes = 30_000;
+        options.rcvbuf_bytes = Some(30_000);
     })
     .unwrap();
     network.spawn(async move {

@@ -111,7 +111,7 @@ fn window_is_never_taken_back() {
     let first = edge(&h.sent().pop().unwrap().header);
     let now = h.now;
     h.tcp
-        .set_options(id, now, |options| options.rcvbuf_bytes = 1000);
+        .set_options(id, now, |options| options.rcvbuf_bytes = Some(1000));
     for part in 0..50 {
         h.input(Flags::ACK, peer(5000 + part * 777), ack, &[1; 777]);
         for out in h.sent() {

@@ -194,7 +194,7 @@ fn small_buffers_are_counted_until_they_are_refilled() {
     let (mut h, id, ack) = with_lowat(u32::MAX);
     let now = h.now;
     h.tcp.set_options(id, now, |options| {
-        options.sndbuf_bytes = 6000;
+        options.sndbuf_bytes = Some(6000);
         options.nodelay = true;
     });
     let writer = Writer::new();
@@ -248,7 +248,7 @@ proptest! {
     ) {
         let (mut h, id, _) = with_lowat(lowat);
         let now = h.now;
-        h.tcp.set_options(id, now, |options| options.sndbuf_bytes = sndbuf);
+        h.tcp.set_options(id, now, |options| options.sndbuf_bytes = Some(sndbuf));
         let writer = Writer::new();
         let mut waits = None;
         for step in steps {
