@@ -23,6 +23,7 @@ mod codel;
 mod completion;
 pub mod figures;
 mod frame;
+pub mod gauntlet;
 mod link;
 mod network;
 mod nic;

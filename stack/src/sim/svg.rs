@@ -189,7 +189,12 @@ impl Chart {
         };
         let least = if panel.y.log { values().min() } else { Some(0) };
         let most = values().max().unwrap_or(1).max(1);
-        let most = if panel.y.log { most } else { most + most / 20 };
+        // Room for the legend above the lines.
+        let most = if panel.y.log {
+            most.saturating_mul(2)
+        } else {
+            most.saturating_add(most / 5)
+        };
         let y_range = (least.unwrap_or(0), most);
         for tick in panel.y.ticks(y_range, 5) {
             let y = bottom - panel.y.place(tick, y_range, PANEL_HEIGHT);
@@ -221,20 +226,13 @@ impl Chart {
             };
             let places: Vec<_> = series.points.iter().map(place).collect();
             draw(out, &thin(&places), series.style, colour);
-            // The legend lies over the lines, on white that lets them shine through.
-            let name_width = 7 * series.name.chars().count() as u64;
             let _ = writeln!(
                 out,
-                "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"16\" fill=\"#fff\" \
-                 fill-opacity=\"0.8\"/>\n<path d=\"M{legend_x} {}h16\" stroke=\"{colour}\" \
-                 stroke-width=\"2\"/>",
-                legend_x - 4,
-                top + 4,
-                name_width + 30,
+                "<path d=\"M{legend_x} {}h16\" stroke=\"{colour}\" stroke-width=\"2\"/>",
                 top + 12
             );
             text(out, (legend_x + 20, top + 16), "", "", &series.name);
-            legend_x += name_width + 40;
+            legend_x += 7 * series.name.chars().count() as u64 + 40;
         }
     }
 }

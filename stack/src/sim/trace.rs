@@ -155,9 +155,9 @@ impl Trace {
                 Panel {
                     y: Axis::new("KB", 1000),
                     series: vec![
-                        steps("cwnd", |sample| u64::from(sample.cwnd)),
-                        Series::new("ssthresh", Style::Reference, ssthresh),
                         steps("in flight", |sample| u64::from(sample.in_flight)),
+                        Series::new("ssthresh", Style::Reference, ssthresh),
+                        steps("cwnd", |sample| u64::from(sample.cwnd)),
                     ],
                 },
                 Panel {
@@ -169,10 +169,7 @@ impl Trace {
                 },
                 Panel {
                     y: Axis::new("KB", 1000),
-                    series: vec![
-                        steps("in device", |sample| u64::from(sample.in_device)),
-                        steps("not sent", |sample| u64::from(sample.notsent)),
-                    ],
+                    series: vec![steps("in device", |sample| u64::from(sample.in_device))],
                 },
                 Panel {
                     y: Axis::new("Mb/s", 1_000_000),
@@ -205,4 +202,45 @@ fn rates(samples: &[Sample]) -> Vec<(u64, u64)> {
         }
     }
     rates
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::{Link, Network, NicConfig, apps};
+
+    #[test]
+    fn a_transfer_is_traced() {
+        let link = Link {
+            rate_bps: Some(10_000_000),
+            delay: Duration::from_millis(5),
+            ..Link::default()
+        };
+        let (mut network, a, b) = Network::pair(NicConfig::default(), link);
+        network.trace(&a, Duration::ZERO);
+        let _ = apps::sink(&mut network, &b, 80, |_| {});
+        let _ = apps::send(&mut network, &a, (&b, 80), 1_000_000, |_| {});
+        network.run_for(Duration::from_millis(500));
+        let trace = network.take_trace(&a).expect("it was begun");
+        let (_, remote, samples) = trace.connections().next().expect("a connection");
+        assert_eq!(remote, apps::address((&b, 80)));
+        assert!(samples.is_sorted_by_key(|sample| (sample.at_us, sample.delivered)));
+        let last = samples.last().expect("samples");
+        assert!(
+            last.delivered > 400_000 && last.min_rtt_us >= 10_000,
+            "{last:?}"
+        );
+        assert!(last.in_flight <= last.cwnd, "{last:?}");
+        let csv = trace.csv();
+        let columns = |line: &str| line.split(',').count();
+        assert_eq!(csv.lines().count(), samples.len() + 1);
+        assert!(csv.lines().all(|line| columns(line) == 13));
+        let rates = rates(samples);
+        let most = rates.iter().map(|(_, rate)| *rate).max();
+        assert!(
+            (9_000_000..11_000_000).contains(&most.unwrap_or(0)),
+            "{rates:?}"
+        );
+        assert!(trace.chart("test").is_some());
+    }
 }

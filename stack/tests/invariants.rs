@@ -1,0 +1,28 @@
+//! What must hold of two stacks whatever network, machines and applications they meet.
+//!
+//! `PROPTEST_CASES=10000 cargo test --release -p paceline-stack --test invariants` runs ten
+//! thousand; the default is for every day. `stack/fuzz` draws the same runs by coverage.
+
+use paceline_stack::sim::gauntlet;
+use proptest::{collection::vec, prelude::*};
+
+/// Cases of an ordinary run.
+const CASES: u32 = 200;
+
+fn cases() -> u32 {
+    let wanted = std::env::var("PROPTEST_CASES").ok();
+    wanted.and_then(|text| text.parse().ok()).unwrap_or(CASES)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: cases(),
+        max_shrink_iters: 2000,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn whatever_the_network_does(bytes in vec(any::<u8>(), 0..256)) {
+        gauntlet::run(&bytes).map_err(TestCaseError::fail)?;
+    }
+}
