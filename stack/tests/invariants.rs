@@ -17,7 +17,8 @@ fn cases() -> u32 {
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: cases(),
-        max_shrink_iters: 2000,
+        failure_persistence: None,
+        max_shrink_iters: 500,
         ..ProptestConfig::default()
     })]
 

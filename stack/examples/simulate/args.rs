@@ -4,7 +4,7 @@ use paceline_stack::{
     sim::{CoDelConfig, CompletionTime, Cost, Link, Loss, NicConfig, Reorder},
     time::Duration,
 };
-use std::path::PathBuf;
+use std::{fmt::Write as _, path::PathBuf};
 
 /// What is run.
 #[derive(Clone)]
@@ -164,7 +164,7 @@ fn scenarios() -> Vec<Scenario> {
                 s.rtt = ms(20);
                 s.flows = 2;
                 s.stagger = Duration::from_secs(5);
-                s.span = Duration::from_secs(60);
+                s.span = Duration::from_mins(1);
             },
         ),
         of(
@@ -198,7 +198,7 @@ pub(crate) fn help() -> String {
          SCENARIO [OPTION VALUE]...\n\nScenarios:\n",
     );
     for Scenario { name, about, .. } in scenarios() {
-        text.push_str(&format!("  {name:10} {about}\n"));
+        let _ = writeln!(text, "  {name:10} {about}");
     }
     text.push_str(
         "

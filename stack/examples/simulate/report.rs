@@ -89,12 +89,13 @@ pub(crate) fn tell(scenario: &Scenario, outcome: Outcome) -> Result<(), String> 
             .map(|record| (record.at, &record.frame.bytes[..]));
         write(file, &pcap(frames))?;
     }
-    let speed = span_us as f64 / 1e6 / took.as_secs_f64();
+    let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(1);
     println!(
-        "simulated {} in {:.2} s: {speed:.1} times real time, {:.2} Gb/s of payload",
+        "simulated {} in {}: {} times real time, {} of payload",
         Unit::Micros.show(span_us),
-        took.as_secs_f64(),
-        total as f64 * 8e-9 / took.as_secs_f64()
+        Unit::Micros.show(took_us),
+        Unit::Thousandths.show(span_us.saturating_mul(1000) / took_us),
+        Unit::BitsPerSecond.show((u128::from(total) * 8_000_000 / u128::from(took_us)) as u64)
     );
     Ok(())
 }

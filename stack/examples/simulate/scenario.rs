@@ -44,7 +44,7 @@ pub(crate) fn run(scenario: &Scenario) -> Result<(), String> {
         ..Link::default()
     };
     let there = Link {
-        delay: scenario.rtt - scenario.rtt / 2,
+        delay: scenario.rtt.saturating_sub(scenario.rtt / 2),
         ack_compression: Duration::ZERO,
         ..scenario.path
     };
@@ -100,7 +100,7 @@ pub(crate) fn run(scenario: &Scenario) -> Result<(), String> {
         let server = (&senders[0], DIALOGUE_PORT);
         dialogue.serve(&mut network, server, |options| options.nodelay = true);
         dialogue.ask(&mut network, &receiver, server, |options| {
-            options.nodelay = true
+            options.nodelay = true;
         })
     });
     let start = WallClock::now();

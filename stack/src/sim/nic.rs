@@ -14,7 +14,11 @@ use crate::{
     },
     time::{Duration, Instant},
 };
-use alloc::{collections::VecDeque, rc::Rc, vec::Vec};
+use alloc::{
+    collections::{BTreeMap, VecDeque},
+    rc::Rc,
+    vec::Vec,
+};
 use core::cell::RefCell;
 
 /// What a NIC is like. The default has all offloads, and a ring as netfront has it.
@@ -162,8 +166,9 @@ struct Nic {
     random: Random,
     link_up: bool,
     used_slots: usize,
-    /// Payload bytes on the ring.
+    /// Payload bytes on the ring, and how many of each owner.
     used_bytes: u64,
+    owned_bytes: BTreeMap<u32, u64>,
     queued: VecDeque<Sent>,
     published: VecDeque<Sent>,
     /// In order of time.
@@ -204,6 +209,7 @@ impl SimNic {
             link_up: true,
             used_slots: 0,
             used_bytes: 0,
+            owned_bytes: BTreeMap::new(),
             queued: VecDeque::new(),
             published: VecDeque::new(),
             done: VecDeque::new(),
@@ -315,13 +321,7 @@ impl SimNic {
     /// Payload bytes of `owner` that were not told to be done.
     pub fn bytes_held(&self, owner: Owner) -> u64 {
         let nic = self.0.borrow();
-        let sent = nic.queued.iter().chain(&nic.published);
-        let held = sent.map(|sent| &sent.held);
-        held.chain(nic.done.iter().map(|(_, _, held)| held))
-            .filter(|held| held.owner == owner)
-            .flat_map(|held| &held.payload)
-            .map(|slice| slice.len() as u64)
-            .sum()
+        nic.owned_bytes.get(&owner.0).copied().unwrap_or(0)
     }
 
     /// How long the host has worked on frames since the last call, in nanoseconds.
@@ -474,6 +474,7 @@ impl Device for SimDevice {
         }
         nic.used_slots += slots;
         nic.used_bytes += payload_bytes as u64;
+        *nic.owned_bytes.entry(owner.0).or_default() += payload_bytes as u64;
         nic.counters.max_tx_slots = nic.counters.max_tx_slots.max(nic.used_slots);
         nic.counters.max_tx_bytes = nic.counters.max_tx_bytes.max(nic.used_bytes);
         nic.counters.tx_frames += 1;
@@ -516,6 +517,13 @@ impl Device for SimDevice {
                 slots,
             } = held;
             nic.used_slots -= slots;
+            let held: u64 = payload.iter().map(|slice| slice.len() as u64).sum();
+            if let Some(owned) = nic.owned_bytes.get_mut(&owner.0) {
+                *owned -= held;
+                if *owned == 0 {
+                    nic.owned_bytes.remove(&owner.0);
+                }
+            }
             for slice in payload {
                 let bytes = slice.len() as u32;
                 drop(slice);
