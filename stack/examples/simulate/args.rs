@@ -24,8 +24,9 @@ pub(crate) struct Scenario {
     pub(crate) parallel: usize,
     /// Bytes of a burst and the pause after it, instead of bulk.
     pub(crate) on_off: Option<(u64, Duration)>,
-    pub(crate) sndbuf: u32,
-    pub(crate) rcvbuf: u32,
+    /// Fixed buffers; none: they follow what is needed.
+    pub(crate) sndbuf: Option<u32>,
+    pub(crate) rcvbuf: Option<u32>,
     pub(crate) span: Duration,
     pub(crate) seed: u64,
     /// Congestion control of the flows, in turn.
@@ -63,8 +64,8 @@ fn scenarios() -> Vec<Scenario> {
         think: Duration::ZERO,
         parallel: 1,
         on_off: None,
-        sndbuf: 16 << 20,
-        rcvbuf: 16 << 20,
+        sndbuf: None,
+        rcvbuf: None,
         span: Duration::from_secs(10),
         seed: 1,
         controls: Vec::new(),
@@ -230,7 +231,8 @@ or G (powers of 1000) or Ki, Mi or Gi, shares %.
   --think TIME          its pause between
   --parallel N          its connections
   --on-off SIZE:TIME    bursts and pauses instead of bulk
-  --sndbuf SIZE, --rcvbuf SIZE
+  --sndbuf SIZE         fixed, instead of following what is needed
+  --rcvbuf SIZE
   --cc NAME[,NAME]...   congestion control of the flows, in turn
   --set NAME=VALUE      a sysctl of the senders
   --seconds N           how long (a decimal number)
@@ -321,8 +323,8 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Option<Scenario>, String> {
                 let (burst, pause) = pair(value()?)?;
                 s.on_off = Some((size(burst)?, time(pause)?));
             }
-            "--sndbuf" => s.sndbuf = size(value()?)? as u32,
-            "--rcvbuf" => s.rcvbuf = size(value()?)? as u32,
+            "--sndbuf" => s.sndbuf = Some(size(value()?)? as u32),
+            "--rcvbuf" => s.rcvbuf = Some(size(value()?)? as u32),
             "--cc" => s.controls = value()?.split(',').map(String::from).collect(),
             "--set" => {
                 let text = value()?;

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     socket::{TcpListener, TcpStream},
+    sysctl,
     tcp::{Config, Options},
     time::{Duration, Instant},
 };
@@ -51,7 +52,7 @@ impl Source<'_> {
     /// 0 to `most`.
     fn upto(&mut self, most: u64) -> u64 {
         let word = u64::from(self.byte()) << 8 | u64::from(self.byte());
-        word * (most + 1) >> 16
+        (word * (most + 1)) >> 16
     }
 
     /// 1 to about `2^bits`, equal chances for each power of two.
@@ -171,9 +172,18 @@ impl Source<'_> {
     }
 
     fn config(&mut self, config: &mut Config) {
+        let control = self.pick(&["cubic", "reno"]);
+        // A stack without one of them is tested with the others.
+        let _ = sysctl::write(config, "net.ipv4.tcp_congestion_control", control);
         config.sack = !self.chance(60);
         config.timestamps = !self.chance(60);
         config.window_scaling = !self.chance(40);
+        // Nobody gives up: this is about what must hold while they go on.
+        config.rto_max = Duration::from_secs(1 + self.upto(20));
+        config.retries2 = u8::MAX;
+        config.orphan_retries = u8::MAX;
+        config.syn_retries = u8::MAX;
+        config.synack_retries = u8::MAX;
         if self.chance(100) {
             config.rcvbuf_bytes = 500 + self.magnitude(21) as u32;
         }
