@@ -14,12 +14,14 @@ use paceline_guest::{
     cmdline::Options,
     executor::{Executor, Timers},
     iperf3,
+    memory::PAGE_BYTES,
     shell::{self, Command, Shell},
 };
 use paceline_stack::{
     device::Device,
     net::Net,
     stack::{Config, Stack},
+    tcp,
     time::Instant,
 };
 
@@ -34,7 +36,7 @@ pub(crate) fn run(options: &Options, xen: Option<&xen::Guest>, pool: PagePool) -
         }
         None => pc::nic(&options.virtio_mmio, pool),
     };
-    let net = start_network(options, nic);
+    let net = start_network(options, nic, pool);
     if let Some(net) = &net {
         spawner.spawn(iperf3::run(net.clone(), timers.clone()));
     }
@@ -99,7 +101,7 @@ fn device_deadline(net: &Net<Nic>, now: Instant) -> Option<Instant> {
 }
 
 /// Sets up the stack, if there is a NIC and an address for it.
-fn start_network(options: &Options, nic: Option<Nic>) -> Option<Net<Nic>> {
+fn start_network(options: &Options, nic: Option<Nic>, pool: PagePool) -> Option<Net<Nic>> {
     let Some(nic) = nic else {
         log::warn!("no NIC found");
         return None;
@@ -115,8 +117,26 @@ fn start_network(options: &Options, nic: Option<Nic>) -> Option<Net<Nic>> {
         secret: random::secret(),
     };
     match Stack::new(nic, &config) {
-        Ok(stack) => Some(Net::new(stack)),
+        Ok(mut stack) => {
+            limit_buffers(stack.tcp_and_device().0.config_mut(), pool);
+            Some(Net::new(stack))
+        }
         Err(error) => super::refuse(&error),
+    }
+}
+
+/// Limits buffers so that one connection cannot have more than half of the NIC's pages: pages are
+/// filled by half at worst.
+fn limit_buffers(config: &mut tcp::Config, pool: PagePool) {
+    let most = pool.pages() as u64 * PAGE_BYTES / 4;
+    let most = u32::try_from(most).unwrap_or(u32::MAX);
+    for bytes in [
+        &mut config.max_sndbuf_bytes,
+        &mut config.max_rcvbuf_bytes,
+        &mut config.sndbuf_bytes,
+        &mut config.rcvbuf_bytes,
+    ] {
+        *bytes = most.min(*bytes);
     }
 }
 

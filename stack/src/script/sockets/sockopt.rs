@@ -7,7 +7,7 @@ use crate::{
         constants::{
             SO_ERROR, SO_KEEPALIVE, SO_LINGER, SO_RCVBUF, SO_REUSEADDR, SO_SNDBUF, SO_TYPE,
             SOCK_STREAM, SOL_SOCKET, TCP_INFO, TCP_KEEPCNT, TCP_KEEPIDLE, TCP_KEEPINTVL,
-            TCP_MAXSEG, TCP_NODELAY, TCP_USER_TIMEOUT,
+            TCP_MAXSEG, TCP_NODELAY, TCP_NOTSENT_LOWAT, TCP_USER_TIMEOUT,
         },
         errno::Errno,
         options::Flavor,
@@ -121,6 +121,14 @@ fn set(
             let mss = (mss > 0).then_some(mss);
             socket.change(machine, |options| options.max_segment_bytes = mss);
         }
+        TCP_NOTSENT_LOWAT => {
+            let Ok(bytes) = u32::try_from(value) else {
+                return Some(Attempt::error(Errno::EINVAL));
+            };
+            let default = machine.stack.tcp().config().notsent_lowat_bytes;
+            let bytes = if bytes == 0 { default } else { bytes };
+            socket.change(machine, |options| options.notsent_lowat_bytes = bytes);
+        }
         TCP_USER_TIMEOUT => {
             let Ok(ms) = u64::try_from(value) else {
                 return Some(Attempt::error(Errno::EINVAL));
@@ -200,6 +208,7 @@ fn get(
         TCP_KEEPIDLE => seconds(socket.keepalive.time),
         TCP_KEEPINTVL => seconds(socket.keepalive.interval),
         TCP_KEEPCNT => i64::from(socket.keepalive.probes),
+        TCP_NOTSENT_LOWAT => i64::from(options.notsent_lowat_bytes),
         TCP_USER_TIMEOUT => options.user_timeout.map_or(0, |timeout| {
             i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX)
         }),
