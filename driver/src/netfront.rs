@@ -33,8 +33,8 @@ mod wire;
 pub use rx::{MAX_RX_SLICES, RX_SLOTS_MIN, RxFrame};
 pub use statistics::Statistics;
 pub use tx::{
-    Completion, IpVersion, MAX_FRAME_BYTES, MAX_HEADER_BYTES, MAX_TX_SLICES, TxError, TxFrame,
-    TxOffload, TxSlice,
+    Completion, IpVersion, MAX_FRAME_BYTES, MAX_HEADER_BYTES, MAX_TX_SLICES, TX_RING_BYTES,
+    TxError, TxFrame, TxOffload, TxSlice,
 };
 pub use vif::{ConnectError, Vif, XenbusState};
 pub use violation::{RingKind, Violation};

@@ -288,6 +288,9 @@ pub struct Capabilities {
     /// Most payload slices of one frame, at most [`MAX_TX_SLICES`]; a device without
     /// scatter-gather that gathers by copying says so with a small frame limit, not here.
     pub max_tx_slices: u8,
+    /// About how many payload bytes its transmit queue has room for, in frames of the largest
+    /// size. Flows share that; a little too much means that some find it full.
+    pub tx_ring_bytes: u32,
     /// Completes checksums of TCP and UDP over IPv4.
     pub tx_checksum4: bool,
     /// Completes checksums of TCP and UDP over IPv6.

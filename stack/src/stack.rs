@@ -49,7 +49,7 @@ pub struct Config {
 /// What [`Stack::poll`] leaves to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Polled {
-    /// Frames may be waiting still: poll again before going idle.
+    /// Frames may be waiting still, or data to be sent: poll again before going idle.
     pub more: bool,
     /// When to poll again at the latest, if nothing happens before.
     pub deadline: Option<Instant>,
@@ -108,7 +108,7 @@ impl<D: Device> Stack<D> {
         let Self { device, tcp, .. } = self;
         device.complete(now, &mut |completion| {
             room = true;
-            tcp.completed(completion);
+            tcp.completed(now, completion);
         });
         self.watch_link();
         let (received, more) = self.receive();
@@ -125,7 +125,7 @@ impl<D: Device> Stack<D> {
         self.send_retry_at = self.udp.send_waiting.then_some(now + SEND_RETRY_TIME);
         let deadlines = [self.ip.deadline(), self.tcp.deadline(), self.send_retry_at];
         Polled {
-            more,
+            more: more || self.tcp.has_left_off(),
             deadline: deadlines.into_iter().flatten().min(),
         }
     }

@@ -7,7 +7,7 @@
 //! default and may be set to anything that is in order.
 
 use crate::{
-    tcp::{Config, CongestionAlgorithm, SlowStartMode},
+    tcp::{Config, CongestionAlgorithm, SlowStartMode, TsqPolicy},
     time::Duration,
 };
 use alloc::{format, string::String};
@@ -165,6 +165,12 @@ const ROWS: &[Row] = &[
         1..=32_767
     ),
     number!(
+        "net.ipv4.tcp_limit_output_bytes",
+        "1 to 2147483647 bytes",
+        limit_output_bytes: u32,
+        1..=i32::MAX as u32
+    ),
+    number!(
         "net.ipv4.tcp_max_tw_buckets",
         "0 to 1048576",
         max_tw_buckets: usize,
@@ -178,6 +184,9 @@ const ROWS: &[Row] = &[
         1..=u32::MAX
     ),
     number!("net.ipv4.tcp_orphan_retries", "0 to 255", orphan_retries: u8, 0..=255),
+    flag!("net.ipv4.tcp_pacing", pacing),
+    number!("net.ipv4.tcp_pacing_ca_ratio", "1 to 1000", pacing_ca_ratio: u16, 1..=1000),
+    number!("net.ipv4.tcp_pacing_ss_ratio", "1 to 1000", pacing_ss_ratio: u16, 1..=1000),
     number!("net.ipv4.tcp_retries2", "0 to 255", retries2: u8, 0..=255),
     Row {
         name: "net.ipv4.tcp_rmem",
@@ -211,6 +220,15 @@ const ROWS: &[Row] = &[
     number!("net.ipv4.tcp_syn_retries", "1 to 127", syn_retries: u8, 1..=127),
     number!("net.ipv4.tcp_synack_retries", "0 to 255", synack_retries: u8, 0..=255),
     flag!("net.ipv4.tcp_timestamps", timestamps),
+    Row {
+        name: "net.ipv4.tcp_tsq_policy",
+        form: "capped, paced or measured",
+        read: |config| String::from(config.tsq_policy.name()),
+        write: |config, text| {
+            config.tsq_policy = TsqPolicy::by_name(text)?;
+            Some(())
+        },
+    },
     flag!("net.ipv4.tcp_window_scaling", window_scaling),
     Row {
         name: "net.ipv4.tcp_wmem",

@@ -20,6 +20,11 @@ fn gate(name: &str) {
 }
 
 #[test]
+fn tsq() {
+    gate("tsq");
+}
+
+#[test]
 fn bulk() {
     gate("bulk");
 }
@@ -27,7 +32,7 @@ fn bulk() {
 /// Nobody can add a figure and forget it here.
 #[test]
 fn all_are_gated() {
-    let gated = ["bulk"];
+    let gated = ["tsq", "bulk"];
     let names: Vec<_> = ALL.iter().map(|figure| figure.name).collect();
     assert_eq!(names, gated);
 }

@@ -147,6 +147,7 @@ impl Device for Cable {
             max_tso4_bytes: 65_535,
             max_tso6_bytes: 0,
             max_tx_slices: 17,
+            tx_ring_bytes: RING as u32 * 65_535,
             tx_checksum4: true,
             tx_checksum6: false,
         }

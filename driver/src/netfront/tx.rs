@@ -29,6 +29,10 @@ pub const MAX_TX_SLICES: usize = NR_SLOTS_MIN - 1;
 /// Longest frame, in bytes: what the first slot's size field can say.
 pub const MAX_FRAME_BYTES: usize = u16::MAX as usize;
 
+/// Payload bytes that the ring has room for, about, in frames of the largest size: each takes a
+/// slot for its headers and one for the extra of a large segment.
+pub const TX_RING_BYTES: u32 = (RING_SLOTS / (MAX_TX_SLICES + 2) * MAX_FRAME_BYTES) as u32;
+
 /// Bytes of an Ethernet header.
 pub(super) const ETHERNET_HEADER_BYTES: usize = 14;
 

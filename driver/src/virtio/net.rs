@@ -16,6 +16,9 @@ const BUFFER_BYTES: usize = 2048;
 /// Largest frame.
 pub const MAX_FRAME_BYTES: usize = 1514;
 
+/// Bytes that the transmit queue has room for, about, in frames of the largest size.
+pub const TX_RING_BYTES: u32 = (QUEUE_SIZE * MAX_FRAME_BYTES) as u32;
+
 type Buffer = Box<[u8; BUFFER_BYTES]>;
 
 /// What is kept of a queue's buffers: those that the device has by their token, and the others.

@@ -198,6 +198,7 @@ impl Device for Nic {
                     max_tso4_bytes: tso(features.tso4),
                     max_tso6_bytes: tso(features.tso6),
                     max_tx_slices: netfront::MAX_TX_SLICES as u8,
+                    tx_ring_bytes: netfront::TX_RING_BYTES,
                     tx_checksum4: true,
                     tx_checksum6: features.tx_checksum6,
                 }
@@ -207,6 +208,7 @@ impl Device for Nic {
                 max_tso4_bytes: 0,
                 max_tso6_bytes: 0,
                 max_tx_slices: device::MAX_TX_SLICES as u8,
+                tx_ring_bytes: net::TX_RING_BYTES,
                 tx_checksum4: false,
                 tx_checksum6: false,
             },

@@ -190,6 +190,8 @@ impl Device for Tap {
             max_tso4_bytes: max_tso_bytes,
             max_tso6_bytes: max_tso_bytes,
             max_tx_slices: MAX_TX_SLICES as u8,
+            // Linux copies at once: nothing stays here.
+            tx_ring_bytes: u32::MAX,
             tx_checksum4: self.offloads,
             tx_checksum6: self.offloads,
         }

@@ -65,6 +65,8 @@ pub struct Route {
     pub max_tso_bytes: u32,
     /// Most payload slices of one packet.
     pub max_slices: u8,
+    /// About how many payload bytes the device's transmit queue has room for.
+    pub ring_bytes: u32,
 }
 
 /// Why a packet was not sent.

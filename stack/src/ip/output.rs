@@ -92,6 +92,7 @@ impl<D: Device> IpSender<D::Page> for Output<'_, D> {
             max_tso4_bytes,
             max_tso6_bytes: _,
             max_tx_slices,
+            tx_ring_bytes,
             tx_checksum4: _,
             tx_checksum6: _,
         } = self.capabilities;
@@ -103,6 +104,7 @@ impl<D: Device> IpSender<D::Page> for Output<'_, D> {
                 .saturating_sub(ethernet::HEADER_BYTES as u32)
                 .min(u32::from(u16::MAX)),
             max_slices: max_tx_slices.min(MAX_TX_SLICES as u8),
+            ring_bytes: tx_ring_bytes,
         })
     }
 

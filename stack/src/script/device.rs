@@ -74,6 +74,7 @@ impl Wire {
                 max_tso4_bytes: plan.max_tso_bytes,
                 max_tso6_bytes: 0,
                 max_tx_slices: 17,
+                tx_ring_bytes: u32::MAX,
                 tx_checksum4: plan.max_tso_bytes > 0,
                 tx_checksum6: false,
             },

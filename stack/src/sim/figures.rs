@@ -6,6 +6,7 @@
 
 pub mod bulk;
 mod check;
+pub mod tsq;
 
 use super::svg::Chart;
 use alloc::{string::String, vec::Vec};
@@ -13,11 +14,18 @@ use alloc::{string::String, vec::Vec};
 pub use check::{Check, Unit};
 
 /// All figures, in the order they are printed.
-pub const ALL: &[Figure] = &[Figure {
-    name: "bulk",
-    title: "Bulk transfer",
-    run: bulk::run,
-}];
+pub const ALL: &[Figure] = &[
+    Figure {
+        name: "tsq",
+        title: "Bytes in the device",
+        run: tsq::run,
+    },
+    Figure {
+        name: "bulk",
+        title: "Bulk transfer",
+        run: bulk::run,
+    },
+];
 
 /// A figure that can be run.
 #[derive(Clone, Copy)]

@@ -76,6 +76,20 @@ impl Default for NicConfig {
 }
 
 impl NicConfig {
+    /// Payload bytes of full frames that the transmit ring has room for. A large segment's payload
+    /// begins anywhere in a page, and so takes a slice more than its length has pages.
+    pub fn tx_ring_bytes(&self) -> u32 {
+        let (frame_bytes, slots) = if self.max_tso_bytes > 0 {
+            let slices = u32::from(self.max_tx_slices);
+            let frame_bytes = self.max_tso_bytes.min(slices * PAGE_BYTES as u32);
+            (frame_bytes, usize::from(self.max_tx_slices) + 2)
+        } else {
+            (u32::from(self.mtu_bytes), 2)
+        };
+        let frames = u32::try_from(self.tx_slots / slots).unwrap_or(u32::MAX);
+        frames.max(1).saturating_mul(frame_bytes)
+    }
+
     /// Without any offload.
     #[must_use]
     pub fn plain() -> Self {
@@ -362,6 +376,7 @@ impl Device for SimDevice {
             max_tso4_bytes: config.max_tso_bytes,
             max_tso6_bytes: config.max_tso_bytes,
             max_tx_slices: config.max_tx_slices,
+            tx_ring_bytes: config.tx_ring_bytes(),
             tx_checksum4: config.tx_checksum,
             tx_checksum6: config.tx_checksum,
         }

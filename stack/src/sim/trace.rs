@@ -26,6 +26,10 @@ pub struct Sample {
     pub in_flight: u32,
     /// Bytes given to the device that it is not done with.
     pub in_device: u32,
+    /// How many there may be.
+    pub device_limit: u32,
+    /// Bytes a second that data leaves with at most.
+    pub pacing_rate: u64,
     /// Bytes written and not sent.
     pub notsent: u32,
     /// The peer's window.
@@ -47,6 +51,8 @@ impl Sample {
             min_rtt_us: info.min_rtt_us,
             in_flight: outstanding.saturating_sub(info.sacked_bytes + info.lost_bytes),
             in_device: info.in_device_bytes,
+            device_limit: info.device_limit_bytes,
+            pacing_rate: info.pacing_rate,
             notsent: info.notsent_bytes,
             snd_wnd: info.snd_wnd,
             delivered: info.bytes_acked,
@@ -104,8 +110,8 @@ impl Trace {
     /// All samples as comma-separated values, with a line of headings.
     pub fn csv(&self) -> String {
         let mut out = String::from(
-            "local,remote,time_us,cwnd,ssthresh,srtt_us,min_rtt_us,in_flight,in_device,notsent,\
-             snd_wnd,delivered,retrans\n",
+            "local,remote,time_us,cwnd,ssthresh,srtt_us,min_rtt_us,in_flight,in_device,device_limit,\
+             pacing_rate,notsent,             snd_wnd,delivered,retrans\n",
         );
         for (local, remote, samples) in self.connections() {
             for sample in samples {
@@ -117,6 +123,8 @@ impl Trace {
                     min_rtt_us,
                     in_flight,
                     in_device,
+                    device_limit,
+                    pacing_rate,
                     notsent,
                     snd_wnd,
                     delivered,
@@ -125,7 +133,7 @@ impl Trace {
                 let _ = writeln!(
                     out,
                     "{local},{remote},{at_us},{cwnd},{ssthresh},{srtt_us},{min_rtt_us},\
-                     {in_flight},{in_device},{notsent},{snd_wnd},{delivered},{retrans}"
+                     {in_flight},{in_device},{device_limit},{pacing_rate},{notsent},{snd_wnd},{delivered},{retrans}"
                 );
             }
         }
@@ -169,7 +177,10 @@ impl Trace {
                 },
                 Panel {
                     y: Axis::new("KB", 1000),
-                    series: vec![steps("in device", |sample| u64::from(sample.in_device))],
+                    series: vec![
+                        steps("in device", |sample| u64::from(sample.in_device)),
+                        steps("limit there", |sample| u64::from(sample.device_limit)),
+                    ],
                 },
                 Panel {
                     y: Axis::new("Mb/s", 1_000_000),

@@ -73,7 +73,7 @@ impl<P: Page> Connection<P> {
                 min_rtt_us: self.rtt.min_us().unwrap_or(0),
                 una: self.snd.una,
                 nxt: self.snd.nxt,
-                is_paced: false,
+                is_paced: self.is_paced(),
                 is_cwnd_limited,
                 is_recovering,
                 may_grow: advanced && is_cwnd_limited && !is_recovering,

@@ -45,7 +45,8 @@ impl<P: Page> Connection<P> {
         let outstanding = self.snd.nxt.bytes_since(self.snd.una) > 0;
         let waits = outstanding || (self.notsent_bytes() > 0 && self.state.is_synchronized());
         let timers = &self.timers;
-        let timed = timers.retransmit.is_some() || timers.persist.is_some();
+        let timed =
+            timers.retransmit.is_some() || timers.persist.is_some() || timers.pace.is_some();
         if waits && !timed && !self.queued && in_device == 0 {
             return Err(String::from(
                 "data waits, and no timer, device or turn to send",

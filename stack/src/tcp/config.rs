@@ -1,6 +1,10 @@
 //! Settings, under the names that Linux's sysctls and socket options have.
 
-use super::congestion::{CongestionAlgorithm, SlowStartMode};
+use super::{
+    congestion::{CongestionAlgorithm, SlowStartMode},
+    device_share::TsqPolicy,
+    rate::Rate,
+};
 use crate::time::Duration;
 
 /// Settings of all connections; a change concerns those made after it.
@@ -20,6 +24,18 @@ pub struct Config {
     pub max_rcvbuf_bytes: u32,
     /// `net.ipv4.tcp_moderate_rcvbuf`: whether the receive buffer follows the reader.
     pub moderate_rcvbuf: bool,
+    /// `net.ipv4.tcp_limit_output_bytes`: most bytes of a connection in the device, or with
+    /// [`TsqPolicy::Paced`] those it may always have there.
+    pub limit_output_bytes: u32,
+    /// `net.ipv4.tcp_tsq_policy`: by which rule bytes in the device are limited.
+    pub tsq_policy: TsqPolicy,
+    /// `net.ipv4.tcp_pacing`: data does not leave faster than the pacing rate.
+    pub pacing: bool,
+    /// `net.ipv4.tcp_pacing_ss_ratio`: the pacing rate in slow start, in hundredths of a window
+    /// per round-trip time.
+    pub pacing_ss_ratio: u16,
+    /// `net.ipv4.tcp_pacing_ca_ratio`: the pacing rate in congestion avoidance.
+    pub pacing_ca_ratio: u16,
     /// `net.ipv4.tcp_sack`.
     pub sack: bool,
     /// `net.ipv4.tcp_dsack`.
@@ -86,6 +102,11 @@ impl Default for Config {
             rcvbuf_bytes: 256 << 10,
             max_rcvbuf_bytes: 32 << 20,
             moderate_rcvbuf: true,
+            limit_output_bytes: 4 << 20,
+            tsq_policy: TsqPolicy::default(),
+            pacing: true,
+            pacing_ss_ratio: 200,
+            pacing_ca_ratio: 120,
             sack: true,
             dsack: true,
             comp_sack_nr: 44,
@@ -167,6 +188,14 @@ pub struct Options {
     /// `TCP_NOTSENT_LOWAT`: written and not yet sent, no more than this; a writer that waits is
     /// woken at half of it.
     pub notsent_lowat_bytes: u32,
+    /// By which rule, and with which bound, the connection's bytes in the device are limited.
+    pub tsq_policy: TsqPolicy,
+    /// The bound: see [`Config::limit_output_bytes`].
+    pub limit_output_bytes: u32,
+    /// Data does not leave faster than the pacing rate.
+    pub pacing: bool,
+    /// `SO_MAX_PACING_RATE`: data does not leave faster than this, whether paced or not.
+    pub max_pacing_rate: Rate,
     /// `SO_RCVBUF`, in bytes of data; none: as wide as the application reads fast.
     pub rcvbuf_bytes: Option<u32>,
     /// `TCP_MAXSEG`: no larger segment is sent or asked for.
@@ -187,6 +216,10 @@ impl Options {
         Self {
             sndbuf_bytes: None,
             notsent_lowat_bytes: config.notsent_lowat_bytes,
+            tsq_policy: config.tsq_policy,
+            limit_output_bytes: config.limit_output_bytes,
+            pacing: config.pacing,
+            max_pacing_rate: Rate::UNLIMITED,
             rcvbuf_bytes: None,
             max_segment_bytes: None,
             nodelay: false,

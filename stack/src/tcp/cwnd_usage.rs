@@ -7,6 +7,8 @@ use super::{congestion::CongestionWindow, seq::SeqNum};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CwndUsage {
     limited: bool,
+    /// Whether it would have been, had the device or pacing not held data back.
+    held_back: bool,
     max_in_flight_bytes: u32,
     /// snd_nxt when this round began.
     round_end: Option<SeqNum>,
@@ -22,6 +24,7 @@ impl CwndUsage {
         nxt: SeqNum,
     ) {
         let new_round = self.round_end.is_none_or(|end| una.after_or_eq(end));
+        self.held_back &= !new_round;
         if new_round || limited || (!self.limited && in_flight_bytes > self.max_in_flight_bytes) {
             self.limited = limited;
             self.max_in_flight_bytes = in_flight_bytes;
@@ -29,12 +32,20 @@ impl CwndUsage {
         }
     }
 
+    /// Notes that data waited at the end of a burst for the device, or for its time to leave.
+    pub(super) fn held_back(&mut self) {
+        self.held_back = true;
+    }
+
     /// Whether an acknowledgment may widen the window. In slow start the window may run ahead of
-    /// what is used by a factor of two, so that a flow that waits for the device, not for the
-    /// window, can still grow into it.
+    /// what is used by a factor of two; and always, as far as data waits for the device or for its
+    /// time to leave. Such a flow never fills its window, and where its limit there comes from the
+    /// window, neither would ever grow. RFC 7661 §4.2 has the same bound for windows that
+    /// applications leave unused.
     pub(super) fn may_grow(&self, window: &CongestionWindow) -> bool {
         self.limited
-            || (window.is_slow_start() && window.cwnd < self.max_in_flight_bytes.saturating_mul(2))
+            || ((window.is_slow_start() || self.held_back)
+                && window.cwnd < self.max_in_flight_bytes.saturating_mul(2))
     }
 
     /// How much of the window the last round used: all of it where that was the limit, otherwise

@@ -10,6 +10,8 @@ impl<P: Page> Connection<P> {
     /// Runs the timers that have run out.
     pub(super) fn on_timer(&mut self, ctx: &mut Context<'_>) {
         let now = ctx.now;
+        // What it held is looked at whenever the connection is.
+        Timers::take(&mut self.timers.pace, now);
         if Timers::take(&mut self.timers.delayed_ack, now) {
             ctx.counters.delayed_acks += u64::from(self.ack_policy.delay_ended(self.rtt.rto()));
             self.rcv.ack_now = true;

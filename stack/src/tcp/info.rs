@@ -125,6 +125,12 @@ pub struct Info {
     pub sndbuf_limited_us: u64,
     /// Bytes given to the device that it is not done with.
     pub in_device_bytes: u32,
+    /// How many there may be: 0 before the first was given to it.
+    pub device_limit_bytes: u32,
+    /// Bytes a second that data leaves with at most.
+    pub pacing_rate: u64,
+    /// `SO_MAX_PACING_RATE`; all ones: none.
+    pub max_pacing_rate: u64,
     /// Name of the congestion control.
     pub congestion_control: &'static str,
 }
@@ -327,6 +333,9 @@ impl<P: Page> Connection<P> {
             rwnd_limited_us: us(rwnd_limited),
             sndbuf_limited_us: us(sndbuf_limited),
             in_device_bytes: self.device.in_device_bytes(),
+            device_limit_bytes: self.device.limit_bytes(),
+            pacing_rate: self.pacing_rate.bytes_per_second(),
+            max_pacing_rate: self.options.max_pacing_rate.bytes_per_second(),
             congestion_control: self.congestion.name(),
         }
     }

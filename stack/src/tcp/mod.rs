@@ -12,20 +12,26 @@ mod api;
 mod audit;
 mod challenge;
 mod chrono;
+mod completion_time;
 mod config;
 mod congestion;
 mod connection;
 mod cwnd_usage;
 mod demux;
 mod device_share;
+mod drain_rate;
 mod error;
 mod expire;
+mod fairness;
 mod info;
 mod input;
 mod isn;
 mod listener;
+mod new_data;
 mod out_of_order;
 mod output;
+mod pacing;
+mod rate;
 #[cfg(any(test, feature = "sim"))]
 mod readiness;
 mod receive;
@@ -45,6 +51,7 @@ mod table;
 mod testing;
 mod time_wait;
 mod timers;
+mod tso;
 mod write_space;
 
 pub(crate) use api::ListenerId;
@@ -52,8 +59,10 @@ pub use config::{Config, Keepalive, Mistakes, Options};
 pub use congestion::{CongestionAlgorithm, SlowStartMode};
 pub use connection::State;
 pub(crate) use demux::ConnectionId;
+pub use device_share::{DeviceInfo, TsqPolicy};
 pub use error::{AcceptError, ConnectError, ListenError, ReadError, WriteError};
 pub use info::{CaState, Info, InfoOptions};
+pub use rate::Rate;
 pub(crate) use recv_queue::Chunk;
 pub use stats::Counters;
 
@@ -67,6 +76,7 @@ use alloc::{collections::VecDeque, vec::Vec};
 use connection::{Connection, Context, Failure, Start};
 use core::{net::SocketAddr, task::Waker};
 use demux::{MAX_CONNECTIONS, Tuple};
+use device_share::DeviceQueue;
 use input::{Payload, Verdict};
 use isn::Secrets;
 use listener::Listener;
@@ -90,7 +100,11 @@ pub struct Tcp<P> {
     timers: TimerQueue,
     /// Connections that may have something to send, in the order of their turns.
     ready: VecDeque<usize>,
+    /// Whether the last poll left off before all had their turn.
+    left_off: bool,
     replies: Replies,
+    /// The device's transmit queue.
+    queue: DeviceQueue,
     counters: Counters,
     /// Tasks that wait for the device to have pages again.
     page_waiters: Vec<Waker>,
@@ -109,6 +123,9 @@ const PRUNE_INTERVAL: Duration = Duration::from_millis(100);
 /// Flows that may find the device full, in one poll, before the others wait for the next: it is
 /// full for them too.
 const MAX_BUSY: usize = 8;
+/// Bytes that one poll sends before it leaves off: what came meanwhile must be looked at, and the
+/// device can begin with what it was given.
+const OUTPUT_BUDGET_BYTES: u64 = 256 << 10;
 
 impl<P: Page> Tcp<P> {
     /// Takes in a segment: `slices` start at the TCP header, its checksum is good.
@@ -360,6 +377,7 @@ impl<P: Page> Tcp<P> {
     /// Runs timers and sends as far as the device takes.
     pub fn poll(&mut self, now: Instant, ip: &mut impl IpSender<P>) {
         self.now = now;
+        self.queue.end_pass();
         self.time_wait.expire(now, &self.secrets);
         while let Some(index) = self.timers.pop_expired(now) {
             let Some(connection) = self.table.at(index) else {
@@ -384,11 +402,22 @@ impl<P: Page> Tcp<P> {
         }
     }
 
-    /// Connections take turns, a packet each, until none has anything to send or the device is
-    /// full.
+    /// Connections take turns until none has anything to send or the device is full.
+    ///
+    /// Those that find it full keep their turn, and their place at the head of the line. The
+    /// others may still send what fits, once: what they send is small, or it would not fit.
+    ///
+    /// After [`OUTPUT_BUDGET_BYTES`] the rest is left to the next poll, which is due at once.
     fn transmit(&mut self, now: Instant, ip: &mut impl IpSender<P>) {
         let mut busy: heapless::Vec<usize, MAX_BUSY> = heapless::Vec::new();
-        while let Some(index) = self.ready.pop_front() {
+        let mut turns_left = usize::MAX;
+        let mut budget = OUTPUT_BUDGET_BYTES;
+        self.left_off = false;
+        while turns_left > 0
+            && !self.left_off
+            && let Some(index) = self.ready.pop_front()
+        {
+            turns_left -= 1;
             let Some(connection) = self.table.at(index) else {
                 continue;
             };
@@ -397,7 +426,11 @@ impl<P: Page> Tcp<P> {
                 config: &self.config,
                 counters: &mut self.counters,
             };
-            match connection.transmit(&mut ctx, ip) {
+            let sent_before = connection.stats.bytes_sent;
+            let outcome = connection.take_turn(&mut ctx, &mut self.queue, ip);
+            budget = budget.saturating_sub(connection.stats.bytes_sent - sent_before);
+            self.left_off = budget == 0 && busy.is_empty();
+            match outcome {
                 Transmit::Sent => self.ready.push_back(index),
                 Transmit::Idle => {
                     connection.queued = false;
@@ -406,14 +439,26 @@ impl<P: Page> Tcp<P> {
                 Transmit::Busy => {
                     self.counters.device_busy += 1;
                     self.watch(index);
-                    if busy.push(index).is_err() || busy.is_full() {
+                    if busy.is_empty() {
+                        turns_left = self.ready.len();
+                    }
+                    // It has room: the loop ends when it is full.
+                    let _ = busy.push(index);
+                    if busy.is_full() {
                         break;
                     }
                 }
             }
         }
-        // They were first in line; those that have not been asked come before them now.
-        self.ready.extend(busy);
+        for index in busy.into_iter().rev() {
+            self.ready.push_front(index);
+        }
+        self.left_off &= !self.ready.is_empty();
+    }
+
+    /// Whether the last [`Tcp::poll`] left some of its work to the next, which is due at once.
+    pub fn has_left_off(&self) -> bool {
+        self.left_off
     }
 
     /// When [`Tcp::poll`] must be called at the latest, if nothing happens before.
@@ -426,18 +471,24 @@ impl<P: Page> Tcp<P> {
         deadlines.into_iter().flatten().min()
     }
 
-    /// Credits bytes that the device is done with.
-    pub fn completed(&mut self, completion: Completion) {
+    /// Credits bytes that the device is done with, as of `now`. All that it is done with at one
+    /// moment must be told before the next [`Tcp::poll`].
+    pub fn completed(&mut self, now: Instant, completion: Completion) {
         self.pages_freed = true;
-        if let Some(id) = ConnectionId::from_owner(completion.owner)
-            && let Some(connection) = self.table.get(id)
+        let Some(id) = ConnectionId::from_owner(completion.owner) else {
+            return;
+        };
+        self.queue.completed(now, completion);
+        if let Some(connection) = self.table.get(id)
+            && connection.device.completed(now, completion)
         {
-            let was_throttled = !connection.device.may_transmit();
-            connection.device.completed(completion.bytes);
-            if was_throttled && connection.device.may_transmit() {
-                self.enqueue(id.index());
-            }
+            self.enqueue(id.index());
         }
+    }
+
+    /// What is known of the device's transmit queue.
+    pub fn device_info(&self) -> DeviceInfo {
+        self.queue.info()
     }
 
     /// Whether [`Tcp::poll`] has something to do at once.
@@ -535,6 +586,7 @@ impl<P: Page> Tcp<P> {
         let Some(connection) = self.table.at(index) else {
             return;
         };
+        connection.device.yield_ring(&mut self.queue);
         let (id, listener, held) = (connection.id, connection.listener.take(), connection.held);
         self.timers.remove(index);
         if let Some(listener) = listener.and_then(|listener| self.listener(listener)) {

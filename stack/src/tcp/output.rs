@@ -5,6 +5,8 @@
 
 use super::{
     connection::{Connection, Context, Failure, Probe, State, TimestampState},
+    device_share::DeviceQueue,
+    new_data::Held,
     out_of_order::Range,
     recovery::Phase,
     send_queue::Payload,
@@ -40,32 +42,47 @@ pub(super) enum Transmit {
 
 /// A run of new or old data to be sent in one packet.
 #[derive(Clone, Copy, Debug)]
-struct Run {
-    seq: SeqNum,
-    bytes: u32,
-    fin: bool,
-    again: bool,
-}
-
-/// Why no new data may go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Held {
-    /// There is none, or Nagle's rule or the peer's window holds it.
-    Other,
-    /// The congestion window is full.
-    CongestionWindow,
+pub(super) struct Run {
+    pub(super) seq: SeqNum,
+    pub(super) bytes: u32,
+    pub(super) fin: bool,
+    pub(super) again: bool,
 }
 
 impl<P: Page> Connection<P> {
-    /// Sends the packet that is due first, if any.
-    pub(super) fn transmit(
+    /// Sends packets for as long as the connection's turn lasts ([`super::fairness`]). Returns
+    /// [`Transmit::Sent`] when there may be more for its next turn.
+    pub(super) fn take_turn(
         &mut self,
         ctx: &mut Context<'_>,
+        queue: &mut DeviceQueue,
+        ip: &mut impl IpSender<P>,
+    ) -> Transmit {
+        self.turn.begin();
+        loop {
+            let sent_before = self.stats.bytes_sent;
+            let outcome = self.transmit(ctx, queue, ip);
+            match outcome {
+                Transmit::Sent if self.turn.charge(self.stats.bytes_sent - sent_before) => {}
+                Transmit::Sent | Transmit::Busy => return outcome,
+                Transmit::Idle => {
+                    self.turn.end();
+                    return outcome;
+                }
+            }
+        }
+    }
+
+    /// Sends the packet that is due first, if any.
+    fn transmit(
+        &mut self,
+        ctx: &mut Context<'_>,
+        queue: &mut DeviceQueue,
         ip: &mut impl IpSender<P>,
     ) -> Transmit {
         let outcome = match ip.route(self.tuple.remote) {
             Ok(route) => {
-                let outcome = self.transmit_by(ctx, ip, &route);
+                let outcome = self.transmit_by(ctx, queue, ip, &route);
                 if outcome == Transmit::Idle {
                     self.watch_window(ctx);
                 }
@@ -83,6 +100,7 @@ impl<P: Page> Connection<P> {
     fn transmit_by(
         &mut self,
         ctx: &mut Context<'_>,
+        queue: &mut DeviceQueue,
         ip: &mut impl IpSender<P>,
         route: &Route,
     ) -> Transmit {
@@ -100,15 +118,21 @@ impl<P: Page> Connection<P> {
         }
         self.set_mss(route);
         if let Some(run) = self.next_retransmission(route) {
-            return self.send_run(ctx, ip, route, run);
+            return self.send_run(ctx, queue, ip, route, run);
         }
-        match self.next_new(ctx, route) {
-            Ok(run) => return self.send_run(ctx, ip, route, run),
+        match self.next_new(ctx, queue, route) {
+            Ok(run) => return self.send_run(ctx, queue, ip, route, run),
             Err(held) if self.state.can_send() => {
+                if held != Held::Device {
+                    self.device.yield_ring(queue);
+                }
                 let in_flight = self.pipe_bytes();
                 let limited = held == Held::CongestionWindow;
                 let (una, nxt) = (self.snd.una, self.snd.nxt);
                 self.usage.on_burst_end(in_flight, limited, una, nxt);
+                if matches!(held, Held::Device | Held::Pacing) {
+                    self.usage.held_back();
+                }
             }
             Err(_) => {}
         }
@@ -361,14 +385,14 @@ impl<P: Page> Connection<P> {
     }
 
     /// The largest payload of one packet on `route`, in whole segments of `mss`.
-    fn max_run_bytes(&self, route: &Route, mss: u32) -> u32 {
+    pub(super) fn max_run_bytes(&self, route: &Route, mss: u32) -> u32 {
         let most = route.max_tso_bytes.min(MAX_PACKET_BYTES);
         let headers = self.ip_header_bytes() + MAX_HEADER_BYTES as u32;
         (most.saturating_sub(headers) / mss * mss).max(mss)
     }
 
     /// Payload of a full segment with the SACK blocks that would go in its header now.
-    fn mss_now(&self) -> u32 {
+    pub(super) fn mss_now(&self) -> u32 {
         if self.sack && self.out_of_order.has_sack_blocks() {
             let room = MAX_HEADER_BYTES as u32 - MIN_HEADER_BYTES as u32 - self.option_bytes();
             self.snd.mss.saturating_sub(room).max(MIN_MSS)
@@ -403,90 +427,8 @@ impl<P: Page> Connection<P> {
         })
     }
 
-    /// New data that may be sent now, or what holds it.
-    fn next_new(&mut self, ctx: &mut Context<'_>, route: &Route) -> Result<Run, Held> {
-        if !self.state.can_send() {
-            return Err(Held::Other);
-        }
-        let waiting = self.notsent_bytes();
-        let fin_waits = self.snd.closed && self.snd.nxt.before_or_eq(self.data_end());
-        if waiting == 0 && !fin_waits {
-            return Err(Held::Other);
-        }
-        if !self.device.may_transmit() {
-            ctx.counters.device_throttled += 1;
-            return Err(Held::Other);
-        }
-        self.restart_after_idle(ctx);
-        let mss = self.mss_now();
-        let pipe = self.pipe_bytes();
-        let window_room = (self.snd.una + self.snd.wnd).bytes_since(self.snd.nxt);
-        let cwnd_room = self.window.cwnd.saturating_sub(pipe);
-        let most = self.max_run_bytes(route, mss);
-        let mut bytes = waiting.min(window_room).min(cwnd_room).min(most);
-        let all = bytes == waiting;
-        let fin = fin_waits && all && window_room > bytes;
-        if !(fin && bytes == 0) {
-            let tail = bytes % mss;
-            if tail > 0 && !self.may_send_tail(bytes, tail, all, fin, window_room) {
-                bytes -= tail;
-            }
-            if bytes == 0 {
-                return Err(if cwnd_room < mss.min(waiting) && cwnd_room < window_room {
-                    Held::CongestionWindow
-                } else {
-                    Held::Other
-                });
-            }
-            if !all && self.should_wait_for_more(bytes, most, pipe) {
-                return Err(if cwnd_room <= window_room {
-                    Held::CongestionWindow
-                } else {
-                    Held::Other
-                });
-            }
-        }
-        Ok(Run {
-            seq: self.snd.nxt,
-            bytes,
-            fin: fin && bytes == waiting,
-            again: false,
-        })
-    }
-
-    /// Whether the part of a run that fills no segment may go (RFC 9293 §3.7.4, §3.8.6.2.1).
-    fn may_send_tail(&self, bytes: u32, tail: u32, all: bool, fin: bool, window_room: u32) -> bool {
-        if all {
-            // Nagle's rule, in Minshall's variant: hold a small segment only while another small
-            // one is on its way, so that the end of a large write does not wait for its middle.
-            let small_outstanding = self
-                .snd
-                .small_end
-                .is_some_and(|end| end.after(self.snd.una));
-            return fin || self.options.nodelay || !small_outstanding;
-        }
-        // More waits: a part goes only if the peer's window will hardly ever let more through,
-        // or when the probe timer says so.
-        let is_cut_by_window = window_room == bytes && tail == bytes;
-        is_cut_by_window && (bytes >= self.snd.max_wnd / 2 || self.snd.probe == Some(Probe::Window))
-    }
-
-    /// Whether a small packet waits until the acknowledgments on their way let a large one
-    /// through: a packet costs the same whatever its size. Never when so little is in flight that
-    /// the peer may delay its acknowledgment.
-    fn should_wait_for_more(&self, bytes: u32, most: u32, pipe: u32) -> bool {
-        let usable = self.window.cwnd.min(self.snd.wnd);
-        bytes < most
-            && bytes < usable / 3
-            && pipe >= 4 * self.snd.mss
-            && self.recovery.phase() == Phase::Open
-            // With a gap reported, more data draws more reports (RFC 3042).
-            && self.retransmits.sacked_bytes() == 0
-            && self.recovery.dup_acks() == 0
-    }
-
     /// After an idle time the window says nothing about the path any more (RFC 5681 §4.1).
-    fn restart_after_idle(&mut self, ctx: &Context<'_>) {
+    pub(super) fn restart_after_idle(&mut self, ctx: &Context<'_>) {
         if !self.retransmits.is_empty() {
             return;
         }
@@ -501,6 +443,7 @@ impl<P: Page> Connection<P> {
     fn send_run(
         &mut self,
         ctx: &mut Context<'_>,
+        queue: &mut DeviceQueue,
         ip: &mut impl IpSender<P>,
         route: &Route,
         run: Run,
@@ -571,7 +514,7 @@ impl<P: Page> Connection<P> {
             Err(error) => return self.cannot_send(ctx, error),
         }
         if !is_inline {
-            self.device.sent(bytes);
+            self.device.sent(queue, ctx.now, bytes);
         }
         self.run_sent(
             ctx,
@@ -630,6 +573,8 @@ impl<P: Page> Connection<P> {
             }
             self.timers.persist = None;
         }
+        self.pacer
+            .sent(ctx.now, bytes, self.pacing_rate, self.stats.data_segs_out);
         self.snd.last_data_at = ctx.now;
         self.ack_policy.data_sent(ctx.now);
         // RFC 6298 §5.1; a retransmission starts the clock anew, as its answer takes a round trip.
@@ -648,6 +593,9 @@ impl<P: Page> Connection<P> {
             && self.retransmits.is_empty()
             && self.timers.persist.is_none()
             && self.timers.retransmit.is_none()
+            // A completion will come, or the pacing timer.
+            && !self.device.is_throttled()
+            && self.timers.pace.is_none()
         {
             arm(&mut self.timers.persist, ctx.now, self.rtt.rto());
         }

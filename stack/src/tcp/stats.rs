@@ -109,5 +109,9 @@ counters! {
         device_busy = "TcpExtPacelineDeviceBusy",
         /// Times a flow waited for completions of its own before it sent more.
         device_throttled = "TcpExtPacelineDeviceThrottled",
+        /// Times data was held because its time to leave had not come.
+        pacing_held = "TcpExtPacelinePacingHeld",
+        /// Times a packet waited for acknowledgments to become larger.
+        tso_deferred = "TcpExtPacelineTsoDeferred",
     }
 }

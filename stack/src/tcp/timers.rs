@@ -10,6 +10,8 @@ pub(super) struct Timers {
     pub(super) retransmit: Option<Instant>,
     /// Probe of a window too small to send into (RFC 9293 §3.8.6.1).
     pub(super) persist: Option<Instant>,
+    /// When data that pacing holds may leave ([`super::pacing`]).
+    pub(super) pace: Option<Instant>,
     /// The delayed acknowledgment (RFC 9293 §3.8.6.3).
     pub(super) delayed_ack: Option<Instant>,
     /// Keepalive (RFC 9293 §3.8.4).
@@ -24,11 +26,12 @@ impl Timers {
         let Self {
             retransmit,
             persist,
+            pace,
             delayed_ack,
             keepalive,
             linger,
         } = *self;
-        [retransmit, persist, delayed_ack, keepalive, linger]
+        [retransmit, persist, pace, delayed_ack, keepalive, linger]
             .into_iter()
             .flatten()
             .min()

@@ -81,6 +81,8 @@ pub(in crate::tcp) struct Harness {
     pub(in crate::tcp) timestamps: bool,
     /// What the device has left for received data.
     pub(in crate::tcp) memory: RxMemory,
+    /// Whether the device keeps what it is given until [`Harness::complete`].
+    pub(in crate::tcp) keeps: bool,
 }
 
 impl Harness {
@@ -90,6 +92,7 @@ impl Harness {
             mtu_bytes: 1500,
             max_tso_bytes: 65_535,
             max_slices: 17,
+            ring_bytes: 13 * 65_160,
         };
         let mut tcp = Tcp::new([5; 16]);
         tcp.config_mut().timestamps = false;
@@ -103,6 +106,7 @@ impl Harness {
             now: Instant::from_micros(1_000_000),
             timestamps: false,
             memory: RxMemory::Plenty,
+            keeps: false,
         }
     }
 
@@ -182,7 +186,15 @@ impl Harness {
     }
 
     pub(in crate::tcp) fn poll(&mut self) {
+        let mut done = self.wire.sent.len();
         self.tcp.poll(self.now, &mut self.wire);
+        while !self.keeps && done < self.wire.sent.len() {
+            for out in self.wire.sent[done..].to_vec() {
+                self.complete(&out);
+            }
+            done = self.wire.sent.len();
+            self.tcp.poll(self.now, &mut self.wire);
+        }
     }
 
     /// Lets time pass; timers run when they are due.
@@ -304,11 +316,12 @@ impl Harness {
     }
 
     pub(in crate::tcp) fn complete(&mut self, out: &Out) {
-        self.tcp.completed(Completion {
+        let completion = Completion {
             owner: out.owner,
             bytes: out.payload.len() as u32,
             held: Duration::ZERO,
-        });
+        };
+        self.tcp.completed(self.now, completion);
     }
 }
 

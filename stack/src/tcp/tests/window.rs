@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     sim::{CompletionTime, NicCounters},
+    tcp::TsqPolicy,
     wire::tcp::Flags,
 };
 
@@ -280,6 +281,11 @@ fn clawpatrol_147_full_ring_loses_nothing() {
         ..NicConfig::default()
     };
     let (mut network, a, b) = Network::pair(nic, lan());
+    for host in [&a, &b] {
+        // By measurement flows keep within the ring.
+        host.net
+            .with(|stack| stack.tcp_and_device().0.config_mut().tsq_policy = TsqPolicy::Paced);
+    }
     transfer::exchange(&mut network, &a, &b, 5_000_000);
     network.run_for(Duration::from_millis(1));
     for host in [&a, &b] {
@@ -315,6 +321,7 @@ fn busy_device_changes_nothing() {
 #[test]
 fn device_share_is_counted_and_credited() {
     let mut h = Harness::new();
+    h.keeps = true;
     let (id, _) = h.established();
     h.write(id, &[1; 10_000]);
     let out = h.one();

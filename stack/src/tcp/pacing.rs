@@ -1,0 +1,103 @@
+//! Pacing: data leaves no faster than the congestion window makes sense of, so that a window that
+//! opens at once does not leave in one burst (RFC 9002 §7.7 has the same for QUIC; the rates are
+//! Linux's).
+//!
+//! Each packet has an earliest departure time, one packet's time after that of the packet before
+//! it. A timer for each packet would cost more than it gives, in a guest above all, so departures
+//! within [`QUANTUM_NS`] of now leave now: a burst lasts as long as the largest packet that
+//! [`super::tso`] makes, and a path with a round trip of that length or less is not paced at all.
+//! Flows that are ahead of their time by more are held until it has come, to a grid of
+//! [`GRID_US`] that they share: however many they are, the timer wakes the loop no oftener.
+
+use super::{
+    congestion::CongestionWindow,
+    rate::{Rate, nanoseconds},
+};
+use crate::time::Instant;
+
+/// How far ahead of its time data may leave.
+const QUANTUM_NS: u64 = 1_000_000;
+/// Held flows are looked at when the clock passes a multiple of this.
+const GRID_US: u64 = 500;
+/// Segments at a connection's start that leave unpaced, as in Linux: the initial window.
+const UNPACED_SEGS: u64 = 10;
+/// Round-trip time to assume before the first sample, as Linux does.
+const UNKNOWN_RTT_US: u64 = 1000;
+
+/// By how much the pacing rate exceeds cwnd / srtt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ratios {
+    /// In the first doublings of slow start, in hundredths.
+    pub(super) ss_percent: u32,
+    /// From half of ssthresh on, in hundredths.
+    pub(super) ca_percent: u32,
+}
+
+impl Ratios {
+    /// The rate that sends a window in a round-trip time, and so much more that pacing does not
+    /// keep the window from growing. Slow start's last doubling has the lower rate already: it
+    /// must not overshoot what the threshold says of the path.
+    pub(super) fn rate(
+        self,
+        window: &CongestionWindow,
+        in_flight_bytes: u32,
+        srtt_us: Option<u32>,
+    ) -> Rate {
+        let Self {
+            ss_percent,
+            ca_percent,
+        } = self;
+        let percent = if window.cwnd < window.ssthresh / 2 {
+            ss_percent
+        } else {
+            ca_percent
+        };
+        let bytes = u64::from(window.cwnd.max(in_flight_bytes)) * u64::from(percent);
+        let rtt_us = srtt_us.map_or(UNKNOWN_RTT_US, |us| u64::from(us.max(1)));
+        Rate::of(bytes, rtt_us.saturating_mul(100))
+    }
+}
+
+/// When a flow's next packet may leave.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pacer {
+    /// Its earliest departure time.
+    next_ns: u64,
+    /// Whether the flow has run ahead of its time and waits for it.
+    is_holding: bool,
+}
+
+impl Pacer {
+    /// Until when the next packet is held; none: it may leave.
+    pub(super) fn holds_until(&mut self, now: Instant) -> Option<Instant> {
+        let now_ns = nanoseconds(now);
+        let ahead_ns = if self.is_holding { 0 } else { QUANTUM_NS };
+        self.is_holding = self.next_ns > now_ns.saturating_add(ahead_ns);
+        self.is_holding.then(|| {
+            let at_us = self.next_ns.div_ceil(1000);
+            let on_grid_us = at_us.checked_next_multiple_of(GRID_US);
+            Instant::from_micros(on_grid_us.unwrap_or(u64::MAX))
+        })
+    }
+
+    /// Notes that `bytes` bytes of payload left, the last of `data_segs_out` segments so far.
+    ///
+    /// A flow that comes late, be it for want of data or because its timer did, may catch up on a
+    /// quantum and no more.
+    pub(super) fn sent(&mut self, now: Instant, bytes: u32, rate: Rate, data_segs_out: u64) {
+        if data_segs_out <= UNPACED_SEGS {
+            return;
+        }
+        let earliest_ns = nanoseconds(now).saturating_sub(QUANTUM_NS);
+        let from_ns = self.next_ns.max(earliest_ns);
+        self.next_ns = from_ns.saturating_add(rate.ns_for(bytes));
+    }
+
+    /// Whether a path of this round-trip time is paced: bursts are short against it.
+    pub(super) fn spaces(srtt_us: Option<u32>) -> bool {
+        srtt_us.is_some_and(|us| u64::from(us) * 1000 > 2 * QUANTUM_NS)
+    }
+}
+
+#[cfg(test)]
+mod tests;
