@@ -215,9 +215,10 @@ impl<P: Page> Connection<P> {
         if let (Some(own), Some(peer)) = (&mut self.timestamps, &header.options.timestamps) {
             // RFC 7323 §4.3: of the segment that the last acknowledgment waited for, not of one
             // ahead of it.
-            if SeqNum(peer.value).after_or_eq(SeqNum(own.recent))
-                && SeqNum(header.seq).before_or_eq(self.rcv.acked)
-            {
+            let is_newer = SeqNum(peer.value).after_or_eq(SeqNum(own.recent));
+            // RFC 7323 §5.5: what was noted long ago says nothing any more.
+            let is_outdated = ctx.now.since(own.recent_at) >= TIMESTAMP_LIFE;
+            if (is_newer || is_outdated) && SeqNum(header.seq).before_or_eq(self.rcv.acked) {
                 own.recent = peer.value;
                 own.recent_at = ctx.now;
             }
@@ -257,7 +258,8 @@ impl<P: Page> Connection<P> {
             self.answer_stray(ctx, payload.bytes > 0);
             return Verdict::Done;
         }
-        if end.before(self.rcv.nxt) || seq.after(self.rcv.adv) {
+        let outside = end.before(self.rcv.nxt) || seq.after(self.rcv.adv);
+        if outside && !(is_reset && self.is_number_of_fin(seq)) {
             if !is_reset {
                 self.note_duplicate(ctx, seq, payload.bytes);
                 self.answer_stray(ctx, payload.bytes > 0);
@@ -345,9 +347,7 @@ impl<P: Page> Connection<P> {
 
     /// A reset within the window (RFC 5961 §3.2).
     fn on_reset(&mut self, ctx: &mut Context<'_>, seq: SeqNum) {
-        // After the peer's FIN its own idea of the next number may leave it out.
-        let after_fin = self.rcv.fin.is_some() && seq + 1 == self.rcv.nxt;
-        if seq != self.rcv.nxt && !after_fin {
+        if seq != self.rcv.nxt && !self.is_number_of_fin(seq) {
             self.challenge(ctx);
             return;
         }
@@ -364,8 +364,18 @@ impl<P: Page> Connection<P> {
         }
     }
 
+    /// Whether `seq` is that of the peer's FIN, with nothing missing before it: a peer that resets
+    /// after its FIN may leave the FIN out of its count.
+    fn is_number_of_fin(&self, seq: SeqNum) -> bool {
+        self.rcv.fin == Some(seq) && seq + 1 == self.rcv.nxt
+    }
+
     /// Acknowledges a segment that does not fit, at a limited rate (RFC 5961 §7).
     fn challenge(&mut self, ctx: &mut Context<'_>) {
+        if self.state == State::SynReceived {
+            // Ours would be a SYN and ACK; the timer sends it.
+            return;
+        }
         if self.challenge.allow(ctx.now) {
             ctx.counters.challenge_ack += 1;
             self.rcv.ack_now = true;

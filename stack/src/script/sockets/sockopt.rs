@@ -24,7 +24,6 @@ impl Sockets {
             return self.set_linger(at);
         }
         let value = at.boxed_integer(3)?;
-        let flavor = at.machine.plan.flavor;
         let unknown = unknown(at, "setsockopt");
         let Some(socket) = self.socket_mut(at, 0)? else {
             return Ok(Attempt::error(Errno::EBADF));
@@ -35,7 +34,7 @@ impl Sockets {
             return Err(at.unsupported("options of a listening socket"));
         }
         let machine = &mut *at.machine;
-        match set(socket, machine, flavor, (level, name), value) {
+        match set(socket, machine, (level, name), value) {
             Some(attempt) => Ok(attempt),
             None => Err(unknown?),
         }
@@ -89,7 +88,6 @@ fn unknown(at: &Attempting<'_>, call: &str) -> Result<Problem, Problem> {
 fn set(
     socket: &mut Socket,
     machine: &mut Machine,
-    flavor: Flavor,
     (level, name): (i64, i64),
     value: i64,
 ) -> Option<Attempt> {
@@ -111,8 +109,16 @@ fn set(
     if !Socket::is_tcp_level(level) {
         return None;
     }
-    let _ = flavor;
     match name {
+        TCP_NOTSENT_LOWAT => {
+            // 0 means what the system's setting says.
+            let bytes = match u32::try_from(value) {
+                Ok(0) => machine.stack.tcp().config().notsent_lowat_bytes,
+                Ok(bytes) => bytes,
+                Err(_) => return Some(Attempt::error(Errno::EINVAL)),
+            };
+            socket.change(machine, |options| options.notsent_lowat_bytes = bytes);
+        }
         TCP_NODELAY => socket.change(machine, |options| options.nodelay = on),
         TCP_MAXSEG => {
             let Ok(mss) = u16::try_from(value) else {
@@ -213,6 +219,7 @@ fn get(
             i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX)
         }),
         TCP_INFO => 0,
+        TCP_NOTSENT_LOWAT => i64::from(options.notsent_lowat_bytes),
         _ => return None,
     })
 }
