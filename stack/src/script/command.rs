@@ -114,7 +114,6 @@ fn words(command: &str) -> Vec<&str> {
     for (at, c) in command.char_indices() {
         match quote {
             Some(open) if open == c => quote = None,
-            Some(_) => {}
             None if c.is_whitespace() => {
                 if let Some(start) = start.take() {
                     words.push(&command[start..at]);
@@ -122,7 +121,7 @@ fn words(command: &str) -> Vec<&str> {
                 continue;
             }
             None if c == '"' || c == '\'' => quote = Some(c),
-            None => {}
+            _ => {}
         }
         start = start.or(Some(at));
     }

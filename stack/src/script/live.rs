@@ -57,7 +57,7 @@ impl LiveSegment {
     }
 
     /// Joins `next`, which carries on where this one ends.
-    pub(super) fn join(&mut self, next: Self) {
+    pub(super) fn join(&mut self, next: &Self) {
         self.payload_bytes += next.payload_bytes;
         self.header.flags = next.header.flags;
         self.header.ack = next.header.ack;

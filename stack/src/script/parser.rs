@@ -80,7 +80,7 @@ impl Parser {
             Token::Word(_) => Token::Word(value.to_string()),
             other => other.clone(),
         };
-        for (_, token) in self.tokens[self.at..].iter_mut() {
+        for (_, token) in &mut self.tokens[self.at..] {
             if is_symbol(token) {
                 *token = value.clone();
             }

@@ -133,7 +133,7 @@ impl<'a> Runner<'a> {
         if self.machine.plan.flavor == Flavor::Own
             && let Some(live) = self.sent.front()
         {
-            let got = format!("{} at {}", self.describe(live), self.script_time(live.at));
+            let got = format!("{} at {}", self.describe(live), script_time(live.at));
             return Err(Problem::unexpected(
                 self.line,
                 "no packet that the script does not look at",
@@ -179,7 +179,7 @@ impl<'a> Runner<'a> {
                 "times in order",
                 format!(
                     "an event in the past, before {}",
-                    self.script_time(self.machine.now)
+                    script_time(self.machine.now)
                 ),
             ));
         }
@@ -200,11 +200,6 @@ impl<'a> Runner<'a> {
 
     fn tolerance(&self) -> Duration {
         Duration::from_micros(self.machine.plan.tolerance_us)
-    }
-
-    /// A time as the script counts it.
-    fn script_time(&self, at: Instant) -> String {
-        Instant::from_micros(us_since(START, at)).to_string()
     }
 
     /// Lets time pass until `target`; the stack runs when it wants to.
@@ -240,7 +235,7 @@ impl<'a> Runner<'a> {
         loop {
             self.steps += 1;
             if self.steps > MAX_STEPS {
-                let at = self.script_time(self.machine.now);
+                let at = script_time(self.machine.now);
                 return Err(Problem::unexpected(
                     self.line,
                     "a script that ends",
@@ -282,7 +277,7 @@ impl<'a> Runner<'a> {
                     line, call, end, ..
                 } = blocked;
                 self.check_return(line, call, end)?;
-                self.check_result(line, call, value, errno)?;
+                check_result(line, call, value, errno)?;
                 Ok(true)
             }
         }
@@ -294,8 +289,8 @@ impl<'a> Runner<'a> {
         if now + self.tolerance() >= end && now <= end + self.tolerance() {
             return Ok(());
         }
-        let expected = format!("{} to return at {}", call.name, self.script_time(end));
-        let got = format!("its return at {}", self.script_time(now));
+        let expected = format!("{} to return at {}", call.name, script_time(end));
+        let got = format!("its return at {}", script_time(now));
         Err(Problem::unexpected(line, expected, got))
     }
 
@@ -303,9 +298,9 @@ impl<'a> Runner<'a> {
         let Some(blocked) = &self.blocked else {
             return Ok(());
         };
-        let end = self.script_time(blocked.end);
+        let end = script_time(blocked.end);
         let expected = format!("{} to return at {end}", describe(blocked.call));
-        let now = self.script_time(self.machine.now);
+        let now = script_time(self.machine.now);
         let got = format!("none by {now}");
         Err(Problem::unexpected(blocked.line, expected, got))
     }
@@ -317,7 +312,7 @@ impl<'a> Runner<'a> {
         let attempt = self
             .sockets
             .attempt(&mut self.machine, line, call, &mut progress)?;
-        let now = self.script_time(self.machine.now);
+        let now = script_time(self.machine.now);
         (self.trace)(&format!("{now} {} {attempt:?}", describe(call)));
         match (attempt, end) {
             (Attempt::Blocks, None) => {
@@ -336,42 +331,10 @@ impl<'a> Runner<'a> {
                 if let Some(end) = end {
                     self.check_return(line, call, end)?;
                 }
-                self.check_result(line, call, value, errno)?;
+                check_result(line, call, value, errno)?;
             }
         }
         self.settle()
-    }
-
-    fn check_result(
-        &self,
-        line: u32,
-        call: &Call,
-        value: i64,
-        errno: Option<Errno>,
-    ) -> Result<(), Problem> {
-        let expected = match &call.result {
-            Expr::Ellipsis => return Ok(()),
-            Expr::Integer(expected) => *expected,
-            Expr::Word(word) => super::constants::value(word)
-                .ok_or_else(|| Problem::unsupported(line, format!("constant {word}")))?,
-            other => {
-                let got = super::sockets::expr_text(other);
-                return Err(Problem::syntax(line, "a number as result", got));
-            }
-        };
-        let same_error = match (&call.errno, errno) {
-            (None, None) => true,
-            (Some(expected), Some(errno)) => Errno::number_of(expected) == Some(errno.number),
-            _ => false,
-        };
-        if expected == value && same_error {
-            return Ok(());
-        }
-        let name = call.errno.as_deref().unwrap_or("");
-        let expected = format!("{} = {expected} {name}", describe(call));
-        let name = errno.map_or("", |errno| errno.name);
-        let got = format!("{value} {name}");
-        Err(Problem::unexpected(line, expected.trim(), got.trim()))
     }
 
     fn command(&mut self, text: &str) -> Result<(), Problem> {
@@ -435,7 +398,7 @@ impl<'a> Runner<'a> {
             flow.peer_syn(spec.seq.start);
         }
         let frame = frames::segment(&self.machine.plan, flow, spec);
-        let now = self.script_time(self.machine.now);
+        let now = script_time(self.machine.now);
         (self.trace)(&format!("{now} < {}", compare::describe_spec(spec)));
         self.wire.inject(frame);
         self.settle()
@@ -444,7 +407,7 @@ impl<'a> Runner<'a> {
     fn icmp(&mut self, spec: &IcmpSpec) -> Result<(), Problem> {
         let index = self.inbound_flow(None, false);
         let frame = frames::icmp(&self.machine.plan, &self.machine.flows[index], spec);
-        let now = self.script_time(self.machine.now);
+        let now = script_time(self.machine.now);
         (self.trace)(&format!("{now} < icmp {} {}", spec.kind, spec.code));
         self.wire.inject(frame);
         self.settle()
@@ -460,7 +423,7 @@ impl<'a> Runner<'a> {
             let (segment, payload_at) = match parsed.map_err(odd)? {
                 (Sent::Segment(segment), payload_at) => (segment, payload_at),
                 (Sent::Other(text), _) => {
-                    let at = self.script_time(frame.at);
+                    let at = script_time(frame.at);
                     (self.trace)(&format!("{at} > {text}"));
                     continue;
                 }
@@ -483,7 +446,7 @@ impl<'a> Runner<'a> {
                 let expected = format!("byte {offset} of the stream as it was written");
                 return Err(Problem::unexpected(self.line, expected, "another"));
             }
-            let at = self.script_time(segment.at);
+            let at = script_time(segment.at);
             let text = self.describe(&segment);
             (self.trace)(&format!("{at} > {text}"));
             self.sent.push_back(segment);
@@ -507,6 +470,11 @@ impl<'a> Runner<'a> {
     }
 }
 
+/// A time as the script counts it.
+fn script_time(at: Instant) -> String {
+    Instant::from_micros(us_since(START, at)).to_string()
+}
+
 /// The time so many microseconds after the script's start.
 fn after_start(us: u64) -> Instant {
     START + Duration::from_micros(us)
@@ -514,4 +482,31 @@ fn after_start(us: u64) -> Instant {
 
 fn us_since(start: Instant, at: Instant) -> u64 {
     at.as_micros().saturating_sub(start.as_micros())
+}
+
+/// Compares what a call returned with what the script says.
+fn check_result(line: u32, call: &Call, value: i64, errno: Option<Errno>) -> Result<(), Problem> {
+    let expected = match &call.result {
+        Expr::Ellipsis => return Ok(()),
+        Expr::Integer(expected) => *expected,
+        Expr::Word(word) => super::constants::value(word)
+            .ok_or_else(|| Problem::unsupported(line, format!("constant {word}")))?,
+        other => {
+            let got = super::sockets::expr_text(other);
+            return Err(Problem::syntax(line, "a number as result", got));
+        }
+    };
+    let same_error = match (&call.errno, errno) {
+        (None, None) => true,
+        (Some(expected), Some(errno)) => Errno::number_of(expected) == Some(errno.number),
+        _ => false,
+    };
+    if expected == value && same_error {
+        return Ok(());
+    }
+    let name = call.errno.as_deref().unwrap_or("");
+    let expected = format!("{} = {expected} {name}", describe(call));
+    let name = errno.map_or("", |errno| errno.name);
+    let got = format!("{value} {name}");
+    Err(Problem::unexpected(line, expected.trim(), got.trim()))
 }

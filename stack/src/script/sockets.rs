@@ -189,12 +189,10 @@ impl Sockets {
             "poll" => self.poll(at),
             "read" => self.read(at, None),
             "readv" => self.readv(at),
-            "recv" => self.read(at, Some(3)),
-            "recvfrom" => self.read(at, Some(3)),
+            "recv" | "recvfrom" => self.read(at, Some(3)),
             "recvmsg" => self.recvmsg(at),
-            "send" => self.write(at, Some(3)),
+            "send" | "sendto" => self.write(at, Some(3)),
             "sendmsg" => self.sendmsg(at),
-            "sendto" => self.write(at, Some(3)),
             "setsockopt" => self.setsockopt(at),
             "shutdown" => self.shutdown(at),
             "socket" => self.socket(at),
@@ -219,7 +217,7 @@ impl Sockets {
         let free = |fd: &i64| !self.table.contains_key(fd);
         let fd = match wanted {
             Expr::Integer(fd) if *fd >= 0 && free(fd) => *fd,
-            _ => (3..).find(free).unwrap_or(i64::MAX),
+            _ => (3..i64::MAX).find(free).unwrap_or(i64::MAX),
         };
         self.table.insert(fd, descriptor);
         Attempt::Returned(fd, None)

@@ -1,6 +1,6 @@
 use super::run;
 use crate::script::{Problem, ProblemKind};
-use alloc::{format, string::ToString};
+use alloc::format;
 
 fn names(name: &str) -> Option<i64> {
     match name {
@@ -89,6 +89,6 @@ fn wrong_expressions_are_told() {
     }
     let deep = format!("assert {}1", "(".repeat(1_000));
     assert!(check(&deep).is_err());
-    let not = format!("assert {}1", "not ".repeat(1_000).to_string());
+    let not = format!("assert {}1", "not ".repeat(1_000));
     assert!(check(&not).is_err());
 }

@@ -6,7 +6,7 @@ use crate::script::{
     ast::{Call, Expr},
     lexer::Token,
 };
-use alloc::{boxed::Box, string::String, vec::Vec};
+use alloc::{boxed::Box, string::String, vec, vec::Vec};
 
 impl Parser {
     /// `...end name(arguments) = result ERRNO (note)`.
@@ -109,9 +109,7 @@ impl Parser {
                 if self.accept('=') {
                     // "symbol = value": the value with its name.
                     let value = self.expression()?;
-                    let mut record = Vec::new();
-                    record.push((word, value));
-                    return Ok(Expr::Record(record));
+                    return Ok(Expr::Record(vec![(word, value)]));
                 }
                 Ok(Expr::Word(word))
             }

@@ -203,7 +203,7 @@ impl Parser {
         self.expect('(')?;
         let payload_bytes: u32 = self.integer("a length")?;
         self.expect(')')?;
-        let is_short = payload_bytes <= u32::from(u16::MAX);
+        let is_short = u16::try_from(payload_bytes).is_ok();
         if !is_short || start.wrapping_add(payload_bytes) != end {
             return Err(Problem::syntax(
                 line,

@@ -1,6 +1,6 @@
 //! Waiting for the packet that a script expects.
 
-use super::{ANY_TIME, LiveSegment, Problem, Runner};
+use super::{ANY_TIME, LiveSegment, Problem, Runner, script_time};
 use crate::{
     script::{
         ast::{OptionSpec, SegmentSpec},
@@ -24,9 +24,9 @@ impl Runner<'_> {
             None => self.machine.now + ANY_TIME,
         };
         let Some(mut live) = self.next_sent(latest)? else {
-            let expected = self.expected(spec, window);
-            let got = format!("none by {}", self.script_time(latest));
-            return Err(self.unexpected(expected, got));
+            let wanted = expected(spec, window);
+            let got = format!("none by {}", script_time(latest));
+            return Err(self.unexpected(wanted, got));
         };
         self.check_time(spec, window, &live)?;
         let wanted = spec.seq.payload_bytes;
@@ -41,7 +41,7 @@ impl Runner<'_> {
                 break;
             }
             self.check_time(spec, window, &next)?;
-            live.join(next);
+            live.join(&next);
         }
         if wanted > 0 && live.payload_bytes > wanted && is_data(&live) {
             // And one on the wire several of the script.
@@ -59,7 +59,7 @@ impl Runner<'_> {
         live: &LiveSegment,
     ) -> Result<(), Problem> {
         let Some(index) = self.flow_of(live) else {
-            return Err(self.unexpected(self.expected(spec, window), self.describe(live)));
+            return Err(self.unexpected(expected(spec, window), self.describe(live)));
         };
         let flow = &mut self.machine.flows[index];
         if spec.flags.contains(Flags::SYN) && live.header.flags.contains(Flags::SYN) {
@@ -85,8 +85,8 @@ impl Runner<'_> {
                 Ok(())
             }
             Err(field) => {
-                let expected = format!("{} [{field}]", self.expected(spec, window));
-                let at = self.script_time(live.at);
+                let expected = format!("{} [{field}]", expected(spec, window));
+                let at = script_time(live.at);
                 let got = format!("> {} at {at}", self.describe(live));
                 Err(self.unexpected(expected, got))
             }
@@ -105,9 +105,9 @@ impl Runner<'_> {
         if live.at + self.tolerance() >= from && live.at <= to + self.tolerance() {
             return Ok(());
         }
-        let at = self.script_time(live.at);
+        let at = script_time(live.at);
         let got = format!("> {} at {at}", self.describe(live));
-        Err(self.unexpected(self.expected(spec, window), got))
+        Err(self.unexpected(expected(spec, window), got))
     }
 
     /// The next packet that the stack sends until `latest`.
@@ -130,20 +130,17 @@ impl Runner<'_> {
     ) -> Problem {
         Problem::unexpected(self.line, expected, got)
     }
+}
 
-    fn expected(
-        &self,
-        spec: &SegmentSpec,
-        window: Option<(Instant, Instant)>,
-    ) -> alloc::string::String {
-        let text = compare::describe_spec(spec);
-        match window {
-            None => format!("> {text}"),
-            Some((from, to)) if from == to => format!("> {text} at {}", self.script_time(from)),
-            Some((from, to)) => {
-                let (from, to) = (self.script_time(from), self.script_time(to));
-                format!("> {text} from {from} to {to}")
-            }
+/// The packet expected, with its time.
+fn expected(spec: &SegmentSpec, window: Option<(Instant, Instant)>) -> alloc::string::String {
+    let text = compare::describe_spec(spec);
+    match window {
+        None => format!("> {text}"),
+        Some((from, to)) if from == to => format!("> {text} at {}", script_time(from)),
+        Some((from, to)) => {
+            let (from, to) = (script_time(from), script_time(to));
+            format!("> {text} from {from} to {to}")
         }
     }
 }

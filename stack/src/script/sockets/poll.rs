@@ -12,7 +12,7 @@ use crate::{
     },
     time::Duration,
 };
-use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
+use alloc::{collections::BTreeMap, format, vec::Vec};
 
 /// An epoll instance.
 #[derive(Debug, Default)]
@@ -223,7 +223,7 @@ fn check_events(at: &Attempting<'_>, told: &[(i64, i64, u64)]) -> Result<(), Pro
     if told.len() > expected.len() {
         let got = format!("{} events", told.len());
         let expected = format!("at most {} events", expected.len());
-        return Err(Problem::unexpected(at.line, expected, String::from(got)));
+        return Err(Problem::unexpected(at.line, expected, got));
     }
     Ok(())
 }

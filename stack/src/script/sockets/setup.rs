@@ -123,9 +123,10 @@ impl Sockets {
         };
         socket.refresh(at.machine);
         match socket.state {
-            SocketState::Listening(_) => return Ok(Attempt::error(Errno::EISCONN)),
             SocketState::Connected(_) if begun => return Ok(Attempt::OK),
-            SocketState::Connected(_) => return Ok(Attempt::error(Errno::EISCONN)),
+            SocketState::Connected(_) | SocketState::Listening(_) => {
+                return Ok(Attempt::error(Errno::EISCONN));
+            }
             SocketState::Connecting(_) => {
                 if let Some(failure) = socket.take_failure(at.machine) {
                     return Ok(Attempt::error(failure));
