@@ -111,7 +111,9 @@ impl Plan {
             },
             // Timestamps to echo are worked out in any case; the rest is about packetdrill
             // itself. Symbols have been put in place by the parser.
-            "tcp_ts_ecr_scaled" | "define" | "verbose" | "init_scripts" | "speed" => Some(()),
+            "mss" | "tcp_ts_ecr_scaled" | "define" | "verbose" | "init_scripts" | "speed" => {
+                Some(())
+            }
             other => return Err(Problem::unsupported(*line, format!("option --{other}"))),
         };
         known.ok_or_else(|| {
