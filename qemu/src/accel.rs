@@ -11,10 +11,11 @@ use std::{
     time::Duration,
 };
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::{
     cli::AccelChoice,
+    clock::Clock,
     machine::{Machine, SerialPorts},
     progress::phase,
     tools,
@@ -35,10 +36,13 @@ pub(crate) enum Use {
 pub(crate) enum Accel {
     /// Hardware virtualisation.
     Kvm,
-    /// QEMU's translator; the flag says that its processor model has faults Xen runs into.
+    /// QEMU's translator.
     Tcg {
-        /// QEMU before 10: a PV dom0 dies with SMAP, a Linux PVH domain with PKU.
+        /// Its processor model has faults that Xen runs into. QEMU before 10: a PV dom0 dies with
+        /// SMAP, a Linux PVH domain with PKU.
         old: bool,
+        /// What it takes for time.
+        clock: Clock,
     },
 }
 
@@ -46,11 +50,23 @@ impl Accel {
     /// QEMU's arguments.
     pub(crate) fn args(self) -> Vec<String> {
         let (accel, cpu) = match self {
-            Self::Kvm => ("kvm", "host"),
-            Self::Tcg { old: true } => ("tcg,thread=multi", "max,smap=off,pku=off"),
-            Self::Tcg { old: false } => ("tcg,thread=multi", "max"),
+            Self::Kvm => (&["-accel", "kvm"][..], "host"),
+            Self::Tcg { old: true, clock } => (clock.tcg_args(), "max,smap=off,pku=off"),
+            Self::Tcg { old: false, clock } => (clock.tcg_args(), "max"),
         };
-        ["-accel", accel, "-cpu", cpu].map(str::to_owned).to_vec()
+        [accel, &["-cpu", cpu]]
+            .concat()
+            .into_iter()
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// What the machine takes for time.
+    pub(crate) fn clock(self) -> Clock {
+        match self {
+            Self::Kvm => Clock::Host,
+            Self::Tcg { old: _, clock } => clock,
+        }
     }
 
     /// Its name in reports.
@@ -95,15 +111,19 @@ impl Probe {
 }
 
 /// Chooses for `purpose`; probes at most once per boot of the host.
-pub(crate) fn choose(rig: &Path, choice: AccelChoice, purpose: Use) -> Result<Accel> {
+pub(crate) fn choose(rig: &Path, choice: AccelChoice, clock: Clock, purpose: Use) -> Result<Accel> {
     let (major, _) = tools::qemu_version()?;
     let tcg = Accel::Tcg {
         old: major < FIRST_FIXED_TCG_MAJOR,
+        clock,
     };
-    let kvm = match choice {
-        AccelChoice::Kvm => true,
-        AccelChoice::Tcg => false,
-        AccelChoice::Auto => probe(rig)?.suits(purpose),
+    let kvm = match (choice, clock) {
+        (AccelChoice::Kvm, Clock::Host) => true,
+        (AccelChoice::Kvm, Clock::Instructions) => {
+            bail!("only TCG counts instructions, and KVM was asked for")
+        }
+        (AccelChoice::Tcg, _) | (AccelChoice::Auto, Clock::Instructions) => false,
+        (AccelChoice::Auto, Clock::Host) => probe(rig)?.suits(purpose),
     };
     Ok(if kvm { Accel::Kvm } else { tcg })
 }

@@ -34,11 +34,20 @@ impl Reply {
 pub(crate) struct Agent {
     machine: Machine,
     next_id: u32,
+    /// Seconds of the host allowed for each of a timeout: the machine's clock may be slower.
+    patience: u32,
 }
 
 impl Agent {
-    /// Waits for the agent's greeting and returns it with dom0's uptime in seconds.
-    pub(crate) fn connect(mut machine: Machine, timeout: Duration) -> Result<(Self, f64)> {
+    /// Waits for the agent's greeting and returns it with dom0's uptime in seconds. This timeout
+    /// and those of [`Self::run`] are in seconds of the machine, of which each may take `patience`
+    /// of the host.
+    pub(crate) fn connect(
+        mut machine: Machine,
+        timeout: Duration,
+        patience: u32,
+    ) -> Result<(Self, f64)> {
+        let timeout = timeout.saturating_mul(patience);
         let greeting = next(&mut machine, "@@ ready ", Instant::now() + timeout);
         let uptime = match greeting {
             Ok(line) => line
@@ -58,6 +67,7 @@ impl Agent {
             Self {
                 machine,
                 next_id: 0,
+                patience,
             },
             uptime,
         ))
@@ -70,6 +80,7 @@ impl Agent {
 
     /// Runs a shell script in dom0.
     pub(crate) fn run(&mut self, script: &str, timeout: Duration) -> Result<Reply> {
+        let timeout = timeout.saturating_mul(self.patience);
         self.next_id += 1;
         let id = self.next_id;
         self.machine

@@ -11,14 +11,15 @@ use crate::{
     guest,
     iperf::Measurement,
     progress::phase,
-    report,
-    results::{GuestRun, Results, Row, SCHEMA},
+    ratio, report,
+    results::{GuestRun, Results, Row, SCHEMA, Slice},
+    slicing::Slicing,
     tools,
     workspace::{Workspace, write_atomically},
     xen_rig::{self, XenRig},
 };
 
-/// One iperf3 run from dom0.
+/// What iperf3 is run for, from dom0.
 #[derive(Clone, Debug)]
 struct Test {
     /// The row's name, and that of the second row with both directions.
@@ -69,9 +70,11 @@ pub(crate) fn run(workspace: &Workspace, options: &RunOptions) -> Result<ExitCod
         paceline: image.as_ref().map(|image| image.version.clone()),
         paceline_image_bytes: image.as_ref().map(|image| image.bytes.len()),
         accel: rig.accel.name(),
+        clock: rig.accel.clock(),
         time_s: options.time_s,
         dom0_ready_s: rig.dom0_ready_s,
         boots: Vec::new(),
+        ratios: Vec::new(),
     };
     measure(&mut rig.dom0, options, &mut results).map_err(|error| rig.explain(error))?;
     let json = serde_json::to_vec_pretty(&results)?;
@@ -86,66 +89,99 @@ pub(crate) fn run(workspace: &Workspace, options: &RunOptions) -> Result<ExitCod
 }
 
 fn measure(dom0: &mut Agent, options: &RunOptions, results: &mut Results) -> Result<()> {
-    let kinds: Vec<_> = [
-        options.guests.linux().then_some(Kind::Linux),
-        options.guests.paceline().then_some(Kind::Paceline),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let kinds = options.guests.kinds();
     for kind in &kinds {
         domain::follow_console(dom0, *kind)?;
     }
     for round in 1..=options.rounds {
-        for kind in &kinds {
-            results
-                .boots
-                .push(measure_guest(dom0, options, *kind, round)?);
+        results
+            .boots
+            .extend(measure_round(dom0, options, &kinds, round)?);
+    }
+    results.ratios = ratio::ratios(&results.boots);
+    Ok(())
+}
+
+/// Boots the guests, so that all of them live, and measures them by turns.
+fn measure_round(
+    dom0: &mut Agent,
+    options: &RunOptions,
+    kinds: &[Kind],
+    round: u32,
+) -> Result<Vec<GuestRun>> {
+    let mut runs = Vec::new();
+    for kind in kinds {
+        let spec = Spec::new(*kind, options.rig.memory_mib, &options.rig.cmdline);
+        let label = format!("{}: boot", kind.name());
+        runs.push(GuestRun {
+            guest: *kind,
+            round,
+            memory_mib: spec.memory_mib,
+            boot: phase(&label, || domain::boot(dom0, &spec))?,
+            rows: Vec::new(),
+        });
+    }
+    let names: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
+    let names = names.join(", ");
+    let slicing = Slicing::new(kinds, options.time_s, round);
+    for test in tests(options.flows) {
+        let label = format!("{names}: iperf3 {}", test.names.join(" and "));
+        phase(&label, || measure_test(dom0, &test, &slicing, &mut runs))?;
+    }
+    for kind in kinds {
+        phase(&format!("{}: shut down", kind.name()), || {
+            domain::shutdown(dom0, *kind)
+        })?;
+    }
+    Ok(runs)
+}
+
+/// Adds the rows of `test` to each guest's.
+fn measure_test(
+    dom0: &mut Agent,
+    test: &Test,
+    slicing: &Slicing,
+    runs: &mut [GuestRun],
+) -> Result<()> {
+    // By guest and row.
+    let mut slices = vec![vec![Vec::new(); test.names.len()]; runs.len()];
+    for (turn, guest) in slicing.turns.iter().enumerate() {
+        let measured = measure_slice(dom0, *guest, test, slicing.slice_s, turn)
+            .map_err(|error| diagnosed(dom0, *guest, &error))?;
+        let own = runs
+            .iter()
+            .zip(&mut slices)
+            .filter(|(run, _)| run.guest == *guest);
+        for (row, slice) in own.flat_map(|(_, rows)| rows).zip(measured) {
+            row.push(slice);
         }
+    }
+    for (run, rows) in runs.iter_mut().zip(slices) {
+        let rows = test.names.iter().cloned().zip(rows);
+        run.rows
+            .extend(rows.map(|(name, slices)| Row::new(name, slices)));
     }
     Ok(())
 }
 
-fn measure_guest(
-    dom0: &mut Agent,
-    options: &RunOptions,
-    guest: Kind,
-    round: u32,
-) -> Result<GuestRun> {
-    let spec = Spec::new(guest, options.rig.memory_mib, &options.rig.cmdline);
-    let name = guest.name();
-    let boot = phase(&format!("{name}: boot"), || domain::boot(dom0, &spec))?;
-    let mut rows = Vec::new();
-    for test in tests(options.flows) {
-        let label = format!("{name}: iperf3 {}", test.names.join(" and "));
-        let measured = phase(&label, || measure_test(dom0, guest, &test, options.time_s));
-        rows.extend(measured.map_err(|error| diagnosed(dom0, guest, &error))?);
-    }
-    phase(&format!("{name}: shut down"), || {
-        domain::shutdown(dom0, guest)
-    })?;
-    Ok(GuestRun {
-        guest,
-        round,
-        memory_mib: spec.memory_mib,
-        boot,
-        rows,
-    })
-}
-
 /// Adds to an error what dom0 and the guest say about it, when they still can.
 fn diagnosed(dom0: &mut Agent, guest: Kind, error: &anyhow::Error) -> anyhow::Error {
+    let name = guest.name();
     match domain::diagnosis(dom0, guest) {
-        Ok(text) => anyhow::anyhow!("{error:#}\nin dom0:\n{text}"),
-        Err(silence) => anyhow::anyhow!("{error:#}\ndom0: {silence:#}"),
+        Ok(text) => anyhow::anyhow!("{name}: {error:#}\nin dom0:\n{text}"),
+        Err(silence) => anyhow::anyhow!("{name}: {error:#}\ndom0: {silence:#}"),
     }
 }
 
-fn measure_test(dom0: &mut Agent, guest: Kind, test: &Test, time_s: u32) -> Result<Vec<Row>> {
-    let before = domain::cpu_times(dom0, guest)?;
-    let measurement = domain::iperf3(dom0, &test.args, time_s)?;
-    let after = domain::cpu_times(dom0, guest)?;
-    let (dom0_s, guest_s) = (after.dom0_s - before.dom0_s, after.guest_s - before.guest_s);
+/// One iperf3 run: a slice for each of the test's rows.
+fn measure_slice(
+    dom0: &mut Agent,
+    guest: Kind,
+    test: &Test,
+    time_s: u32,
+    turn: usize,
+) -> Result<Vec<Slice>> {
+    let (measurement, cost) = domain::iperf3(dom0, guest, &test.args, time_s)?;
     let Measurement { forward, backward } = measurement;
     let bytes = forward.bytes + backward.map_or(0, |flow| flow.bytes);
     let flows: Vec<_> = [Some(forward), backward].into_iter().flatten().collect();
@@ -156,10 +192,8 @@ fn measure_test(dom0: &mut Agent, guest: Kind, test: &Test, time_s: u32) -> Resu
             flows.len()
         );
     }
-    Ok(test
-        .names
+    Ok(flows
         .iter()
-        .zip(&flows)
-        .map(|(name, flow)| Row::new(name.clone(), flow, bytes, dom0_s, guest_s))
+        .map(|flow| Slice::new(turn, flow, bytes, cost))
         .collect())
 }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use lexopt::{Arg, Parser, ValueExt};
 
+use crate::{clock::Clock, domain::Kind};
+
 /// What the user asked for.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Command {
@@ -23,7 +25,7 @@ pub(crate) enum Command {
 /// Which guests a command is about.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum GuestChoice {
-    /// Both, one after the other in the same dom0.
+    /// Both, in the same dom0.
     Both,
     /// The Linux reference domain.
     Linux,
@@ -40,6 +42,15 @@ impl GuestChoice {
     /// Whether the Linux reference takes part.
     pub(crate) fn linux(self) -> bool {
         self != Self::Paceline
+    }
+
+    /// The guests, in the order of their creation.
+    pub(crate) fn kinds(self) -> Vec<Kind> {
+        match self {
+            Self::Both => vec![Kind::Linux, Kind::Paceline],
+            Self::Linux => vec![Kind::Linux],
+            Self::Paceline => vec![Kind::Paceline],
+        }
     }
 }
 
@@ -59,6 +70,8 @@ pub(crate) enum AccelChoice {
 pub(crate) struct RigOptions {
     /// `--accel`.
     pub(crate) accel: AccelChoice,
+    /// `--clock`, an option of `run` alone.
+    pub(crate) clock: Clock,
     /// `--xen`: a hypervisor to boot instead of the release's own.
     pub(crate) xen: Option<PathBuf>,
     /// `--kernel`: dom0's kernel.
@@ -78,6 +91,7 @@ impl RigOptions {
     pub(crate) fn check(&self) -> Result<()> {
         let Self {
             accel: _,
+            clock: _,
             xen,
             kernel,
             modules,
@@ -109,6 +123,7 @@ impl Default for RigOptions {
     fn default() -> Self {
         Self {
             accel: AccelChoice::Auto,
+            clock: Clock::Host,
             xen: None,
             kernel: None,
             modules: None,
@@ -124,7 +139,7 @@ impl Default for RigOptions {
 pub(crate) struct RunOptions {
     /// `--guest`.
     pub(crate) guests: GuestChoice,
-    /// `--time`: seconds of each iperf3 run.
+    /// `--time`: seconds of each row, per guest and round.
     pub(crate) time_s: u32,
     /// `--parallel`: flows of the parallel runs.
     pub(crate) flows: u32,
@@ -138,7 +153,7 @@ impl Default for RunOptions {
     fn default() -> Self {
         Self {
             guests: GuestChoice::Paceline,
-            time_s: 6,
+            time_s: Clock::Host.default_time_s(),
             flows: 4,
             rounds: 1,
             rig: RigOptions::default(),
@@ -196,14 +211,27 @@ const RUN_USAGE: &str = "\
 Boots Xen with a Linux dom0 in QEMU, starts the guest as a PVH domain and measures it with
 stock iperf3 from dom0. Writes target/qemu/results.json.
 
+With both guests, each row is measured in slices of a second that alternate between them, and
+the ratio printed is the median over the pairs of neighbouring slices: a host whose speed drifts
+slows both alike. Absolute figures still are the host's of that minute; compare them with
+--clock instructions.
+
 Usage: cargo qemu run [options]
 
 Options:
       --guest paceline|linux|both
                          what to measure; both prints the ratios (default: paceline)
-      --time S           seconds of each iperf3 run (default: 6)
+      --time S           seconds of each row, per guest and round
+                         (default: 6, with --clock instructions 2)
       --parallel N       flows of the parallel runs (default: 4)
-      --rounds N         times each guest is booted and measured (default: 1)
+      --rounds N         times each guest is booted and measured; with both and several,
+                         the ratios' spread over them is printed (default: 1)
+      --clock host|instructions
+                         what the machine takes for time (default: host). instructions: 1 ns
+                         for each one executed, both processors taking turns. A figure is
+                         then the work of dom0 and guest together, the same on a busy host
+                         and an idle one: for comparing versions and guests. TCG only; a
+                         second takes about seven.
 ";
 
 const TEST_USAGE: &str = "\
@@ -255,26 +283,33 @@ pub(crate) fn parse(mut parser: Parser) -> Result<Command> {
 
 fn parse_run(parser: &mut Parser) -> Result<Command> {
     let mut options = RunOptions::default();
+    let mut time_s = None;
     while let Some(arg) = parser.next()? {
         match arg {
             Arg::Short('h') | Arg::Long("help") => {
                 return Ok(Command::Help(format!("{RUN_USAGE}{RIG_USAGE}")));
             }
             Arg::Long("guest") => options.guests = guest_choice(parser)?,
-            Arg::Long("time") => options.time_s = number(parser, "--time", 1, 3_600)?,
+            Arg::Long("time") => time_s = Some(number(parser, "--time", 1, 3_600)?),
             Arg::Long("parallel") => options.flows = number(parser, "--parallel", 1, 128)?,
             Arg::Long("rounds") => options.rounds = number(parser, "--rounds", 1, 100)?,
+            Arg::Long("clock") => options.rig.clock = clock(parser)?,
             other => {
                 let word = spelled(&other);
                 rig_option(
                     parser,
                     &word,
                     &mut options.rig,
-                    "--guest, --time, --parallel, --rounds",
+                    "--guest, --time, --parallel, --rounds, --clock",
                 )?;
             }
         }
     }
+    let RigOptions { accel, clock, .. } = options.rig;
+    if (accel, clock) == (AccelChoice::Kvm, Clock::Instructions) {
+        bail!("--clock instructions: expected --accel tcg or auto, got --accel kvm");
+    }
+    options.time_s = time_s.unwrap_or(clock.default_time_s());
     Ok(Command::Run(options))
 }
 
@@ -358,6 +393,14 @@ fn guest_choice(parser: &mut Parser) -> Result<GuestChoice> {
         "linux" => Ok(GuestChoice::Linux),
         "paceline" => Ok(GuestChoice::Paceline),
         other => bail!("--guest: expected paceline, linux or both, got `{other}`"),
+    }
+}
+
+fn clock(parser: &mut Parser) -> Result<Clock> {
+    match parser.value()?.string()?.as_str() {
+        "host" => Ok(Clock::Host),
+        "instructions" => Ok(Clock::Instructions),
+        other => bail!("--clock: expected host or instructions, got `{other}`"),
     }
 }
 

@@ -9,11 +9,6 @@ use crate::{
     iperf::{self, Measurement},
 };
 
-/// The guest's address; dom0's end of the vif is 10.0.0.1.
-pub(crate) const ADDRESS: &str = "10.0.0.2";
-/// Paceline's address words, in Linux's syntax.
-pub(crate) const PACELINE_IP: &str = "ip=10.0.0.2::10.0.0.1:255.255.255.0";
-
 const CREATE_TIMEOUT: Duration = Duration::from_mins(1);
 /// What to look at when a guest does not answer.
 const STATE_OF_THE_VIF: &str = "xl list
@@ -41,6 +36,29 @@ impl Kind {
         match self {
             Self::Linux => "linux",
             Self::Paceline => "paceline",
+        }
+    }
+
+    /// Its address, in a network of its own so that both guests can live at the same time.
+    pub(crate) const fn address(self) -> &'static str {
+        match self {
+            Self::Linux => "10.0.1.2",
+            Self::Paceline => "10.0.0.2",
+        }
+    }
+
+    /// dom0's address on the guest's vif, where the hotplug script puts it.
+    const fn gateway(self) -> &'static str {
+        match self {
+            Self::Linux => "10.0.1.1",
+            Self::Paceline => "10.0.0.1",
+        }
+    }
+
+    const fn mac(self) -> &'static str {
+        match self {
+            Self::Linux => "00:16:3e:00:01:02",
+            Self::Paceline => "00:16:3e:00:00:02",
         }
     }
 
@@ -74,9 +92,16 @@ pub(crate) struct Spec {
 impl Spec {
     /// The usual domain of `kind` with further words on Paceline's command line.
     pub(crate) fn new(kind: Kind, memory_mib: Option<u32>, words: &str) -> Self {
+        let (address, gateway) = (kind.address(), kind.gateway());
         let cmdline = match kind {
-            Kind::Linux => "console=hvc0 loglevel=4 mitigations=off".to_owned(),
-            Kind::Paceline => format!("{PACELINE_IP} {words}").trim_end().to_owned(),
+            // The kernel leaves words it does not know to its first process, as variables.
+            Kind::Linux => format!(
+                "console=hvc0 loglevel=4 mitigations=off guest_address={address} \
+                 guest_gateway={gateway}"
+            ),
+            Kind::Paceline => format!("ip={address}::{gateway}:255.255.255.0 {words}")
+                .trim_end()
+                .to_owned(),
         };
         Self {
             kind,
@@ -92,7 +117,7 @@ impl Spec {
             memory_mib,
             cmdline,
         } = self;
-        let name = kind.name();
+        let (name, mac, address) = (kind.name(), kind.mac(), kind.address());
         let own = match kind {
             // QEMU's emulated SVM reports no instruction length for RDTSCP, and Xen then ends
             // the domain that executed it.
@@ -106,7 +131,7 @@ impl Spec {
             "name = \"{name}\"\ntype = \"pvh\"\nkernel = \"/guest/{name}\"\n{own}\
              cmdline = \"{cmdline}\"\nmemory = {memory_mib}\nvcpus = 1\ncpus = \"1\"\n\
              tsc_mode = \"native\"\n\
-             vif = [\"mac=00:16:3e:00:00:02,script=vif-paceline\"]\n\
+             vif = [\"mac={mac},ip={address},script=vif-paceline\"]\n\
              on_poweroff = \"destroy\"\non_reboot = \"restart\"\non_crash = \"preserve\"\n"
         )
     }
@@ -121,7 +146,7 @@ pub(crate) struct BootTimes {
     pub(crate) first_ping_s: f64,
 }
 
-/// vCPU seconds of a domain and of dom0.
+/// vCPU seconds of a guest and of dom0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct CpuTimes {
     /// dom0's.
@@ -142,7 +167,7 @@ pub(crate) fn create(dom0: &mut Agent, spec: &Spec) -> Result<()> {
 
 /// Creates the domain and waits for its first echo reply.
 pub(crate) fn boot(dom0: &mut Agent, spec: &Spec) -> Result<BootTimes> {
-    let name = spec.kind.name();
+    let (name, address) = (spec.kind.name(), spec.kind.address());
     let limit_s = spec.kind.answer_timeout_s();
     let config = spec.config();
     // /proc/uptime counts in hundredths: without its point it is a number for the shell.
@@ -152,7 +177,7 @@ now() {{ read -r up _ < /proc/uptime; echo \"${{up%.*}}${{up#*.}}\"; }}
 before=$(now)
 xl create -q /run/{name}.cfg || exit 1
 created=$(now)
-until ping -q -c 1 -W 0.1 {ADDRESS} > /dev/null 2>&1; do
+until ping -q -c 1 -W 0.1 {address} > /dev/null 2>&1; do
     [ $(($(now) - created)) -lt {limit_s}00 ] || {{ xl list; exit 2; }}
 done
 echo \"$((created - before)) $(($(now) - created))\""
@@ -191,8 +216,8 @@ echo \"$((created - before)) $(($(now) - created))\""
 
 /// What dom0 and the guest's own shell say of a guest in trouble.
 pub(crate) fn diagnosis(dom0: &mut Agent, kind: Kind) -> Result<String> {
-    let name = kind.name();
-    let ping = format!("ping -q -c 3 -i 0.2 -W 1 {ADDRESS}");
+    let (name, address) = (kind.name(), kind.address());
+    let ping = format!("ping -q -c 3 -i 0.2 -W 1 {address}");
     let ask = match kind {
         Kind::Linux => "true",
         Kind::Paceline => {
@@ -210,11 +235,10 @@ tail -n 40 /var/log/xen/console/guest-{name}.log"
     Ok(dom0.run(&script, XL_TIMEOUT)?.text)
 }
 
-/// Both domains' CPU seconds so far.
-pub(crate) fn cpu_times(dom0: &mut Agent, kind: Kind) -> Result<CpuTimes> {
-    let text = dom0.run("xl list", XL_TIMEOUT)?.success("xl list")?;
+/// Both domains' CPU seconds in what `xl list` says.
+fn cpu_times(text: &str, kind: Kind) -> Result<CpuTimes> {
     let seconds = |name: &str| {
-        let line = list_line(&text, name)?;
+        let line = list_line(text, name)?;
         Some(line.time_s)
     };
     let missing = || format!("expected Domain-0 and {} in `{text}`", kind.name());
@@ -282,23 +306,36 @@ pub(crate) fn destroy(dom0: &mut Agent, kind: Kind) -> Result<()> {
     Ok(())
 }
 
-/// Runs dom0's iperf3 as client of the guest for `time_s`. A guest that answers pings may still be
-/// about to listen: a refused connection is tried again for a while.
-pub(crate) fn iperf3(dom0: &mut Agent, args: &str, time_s: u32) -> Result<Measurement> {
+/// Runs dom0's iperf3 as client of the guest for `time_s` and says what that cost.
+pub(crate) fn iperf3(
+    dom0: &mut Agent,
+    kind: Kind,
+    args: &str,
+    time_s: u32,
+) -> Result<(Measurement, CpuTimes)> {
     const SLACK_S: u32 = 30;
     /// What `timeout` makes of a command it had to end.
     const TIMED_OUT: i32 = 143;
+    let address = kind.address();
     let limit_s = time_s + SLACK_S;
+    // A guest that answers pings may still be about to listen: a refused connection is tried again
+    // for a while. Nothing is written to the slow serial port between the two readings.
     let script = format!(
         "tries=0
 while true; do
-    timeout {limit_s} iperf3 --client {ADDRESS} --json --interval 0 --time {time_s} {args} \
+    xl list > /run/before.txt
+    timeout {limit_s} iperf3 --client {address} --json --interval 0 --time {time_s} {args} \
         > /run/iperf3.json 2>&1
     code=$?
+    xl list > /run/after.txt
     grep -q 'Connection refused' /run/iperf3.json && [ $tries -lt 50 ] || break
     tries=$((tries + 1))
     usleep 100000
 done
+cat /run/before.txt
+echo {PART}
+cat /run/after.txt
+echo {PART}
 cat /run/iperf3.json
 exit $code"
     );
@@ -306,7 +343,28 @@ exit $code"
     if reply.code == TIMED_OUT {
         bail!("iperf3 {args}: not finished after {limit_s} s");
     }
-    iperf::parse(&reply.text).with_context(|| format!("iperf3 {args}, exit code {}", reply.code))
+    let what = || format!("iperf3 {args}, exit code {}", reply.code);
+    measured(&reply.text, kind).with_context(what)
+}
+
+/// Separates the parts of what a script says.
+const PART: &str = "----";
+
+/// Reads `xl list` before, `xl list` after and iperf3's report.
+fn measured(text: &str, kind: Kind) -> Result<(Measurement, CpuTimes)> {
+    let separator = format!("{PART}\n");
+    let parts: Vec<_> = text.splitn(3, &separator).collect();
+    let [before, after, report] = parts[..] else {
+        bail!("expected two lists of domains and a report, got `{text}`");
+    };
+    // A run that failed is told as such, whatever became of the guest.
+    let measurement = iperf::parse(report)?;
+    let (before, after) = (cpu_times(before, kind)?, cpu_times(after, kind)?);
+    let cost = CpuTimes {
+        dom0_s: after.dom0_s - before.dom0_s,
+        guest_s: after.guest_s - before.guest_s,
+    };
+    Ok((measurement, cost))
 }
 
 /// Types a line on the guest's console.

@@ -8,6 +8,8 @@ use serde::Deserialize;
 pub(crate) struct Flow {
     /// Bytes the receiver got.
     pub(crate) bytes: u64,
+    /// Seconds the receiver received.
+    pub(crate) seconds: f64,
     /// Rate at the receiver.
     pub(crate) mbit_per_s: f64,
     /// The sender's retransmitted segments, when it knows them.
@@ -45,6 +47,7 @@ struct End {
 #[derive(Debug, Deserialize)]
 struct Sum {
     bytes: u64,
+    seconds: f64,
     bits_per_second: f64,
     retransmits: Option<i64>,
 }
@@ -71,6 +74,7 @@ fn flow(sent: Option<Sum>, received: Option<Sum>) -> Result<Option<Flow>> {
     match (sent, received) {
         (Some(sent), Some(received)) => Ok(Some(Flow {
             bytes: received.bytes,
+            seconds: received.seconds,
             mbit_per_s: received.bits_per_second / 1e6,
             // -1 stands for unknown.
             retransmits: sent.retransmits.filter(|count| *count >= 0),

@@ -2,12 +2,16 @@
 //!
 //! The rig starts a real Xen with a Linux dom0 inside QEMU, needs no root for that, and drives
 //! dom0 over a second serial port. [`mod@bench`] is the measurement, [`suite`] the test run.
+//!
+//! Two things make figures of a shared, noisy host comparable: [`slicing`] measures both guests in
+//! turns of a second, and [`clock`] can have the machine count instructions instead of time.
 #![forbid(unsafe_code)]
 
 mod accel;
 mod agent;
 mod bench;
 mod cli;
+mod clock;
 mod cpio;
 mod domain;
 mod elf;
@@ -21,10 +25,12 @@ mod packages;
 mod plain;
 mod process;
 mod progress;
+mod ratio;
 mod report;
 mod results;
 mod rootfs;
 mod shell;
+mod slicing;
 mod suite;
 mod tools;
 mod workspace;

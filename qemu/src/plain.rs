@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 use crate::{
     accel::{self, Use},
     cli::AccelChoice,
+    clock::Clock,
     iperf::{self, Measurement},
     machine::{Machine, SerialPorts},
 };
@@ -69,7 +70,7 @@ impl Plain {
         cmdline: &str,
     ) -> Result<Self> {
         let port = free_port()?;
-        let mut args = accel::choose(rig, accel, Use::Plain)?.args();
+        let mut args = accel::choose(rig, accel, Clock::Host, Use::Plain)?.args();
         let forward = format!("user,id=net0,hostfwd=tcp:127.0.0.1:{port}-:{IPERF_PORT}");
         let nic = format!("{},netdev=net0", model.nic());
         args.extend(["-nodefaults", "-no-user-config", "-M", model.name()].map(str::to_owned));

@@ -36,8 +36,12 @@ fn header(results: &Results) -> String {
         }
         _ => String::new(),
     };
+    let clock = match results.clock.note() {
+        Some(note) => format!("{note}\n"),
+        None => String::new(),
+    };
     format!(
-        "{host}\n{paceline}dom0 ready after {:.1} s\n",
+        "{host}\n{paceline}{clock}dom0 ready after {:.1} s of the host\n",
         results.dom0_ready_s
     )
 }
@@ -50,8 +54,11 @@ fn guest(run: &GuestRun, results: &Results) -> String {
         boot,
         rows,
     } = run;
-    let mut lines =
-        vec![["", "Mbit/s", "retransmits", "dom0 s/GB", "guest s/GB"].map(str::to_owned)];
+    let mut lines = vec![
+        ["", "Mbit/s", "retransmits", "dom0 s/GB", "guest s/GB"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
     lines.extend(rows.iter().map(cells));
     let several = results
         .boots
@@ -73,18 +80,19 @@ fn guest(run: &GuestRun, results: &Results) -> String {
     )
 }
 
-fn cells(row: &Row) -> [String; 5] {
+fn cells(row: &Row) -> Vec<String> {
     let Row {
         test,
         mbit_per_s,
         retransmits,
         dom0_cpu_s_per_gb,
         guest_cpu_s_per_gb,
+        slices: _,
     } = row;
     let seconds = |value: &Option<f64>| {
         value.map_or_else(|| UNKNOWN.to_owned(), |seconds| format!("{seconds:.1}"))
     };
-    [
+    vec![
         test.clone(),
         format!("{mbit_per_s:.0}"),
         retransmits.map_or_else(|| UNKNOWN.to_owned(), |count| count.to_string()),
@@ -93,38 +101,48 @@ fn cells(row: &Row) -> [String; 5] {
     ]
 }
 
-/// Paceline's rates over Linux's, by test, when both took part.
+/// Paceline over Linux, by test, when both took part.
 fn ratios(results: &Results) -> String {
-    let mut tests: Vec<&str> = Vec::new();
-    for row in results.boots.iter().flat_map(|run| &run.rows) {
-        if !tests.contains(&row.test.as_str()) {
-            tests.push(&row.test);
-        }
-    }
-    let mut lines = vec![["", "paceline", "linux", "ratio"].map(str::to_owned)];
-    for test in tests {
-        let (Some(ours), Some(theirs)) = (
-            results.median_mbit_per_s(Kind::Paceline, test),
-            results.median_mbit_per_s(Kind::Linux, test),
-        ) else {
-            continue;
-        };
-        lines.push([
-            test.to_owned(),
-            format!("{ours:.0}"),
-            format!("{theirs:.0}"),
-            format!("{:.2}", ours / theirs),
-        ]);
-    }
-    if lines.len() == 1 {
+    let [first, ..] = &results.ratios[..] else {
         return String::new();
+    };
+    let rounds = first.rounds.len();
+    let mut heads = vec!["", "paceline", "linux", "ratio"];
+    if rounds > 1 {
+        heads.extend(["lowest", "highest"]);
     }
-    format!("paceline / linux, medians of Mbit/s\n{}", table(&lines))
+    let mut lines = vec![heads.into_iter().map(str::to_owned).collect()];
+    for ratio in &results.ratios {
+        let rate = |guest| {
+            results
+                .median_mbit_per_s(guest, &ratio.test)
+                .map_or_else(|| UNKNOWN.to_owned(), |rate| format!("{rate:.0}"))
+        };
+        let mut line = vec![
+            ratio.test.clone(),
+            rate(Kind::Paceline),
+            rate(Kind::Linux),
+            format!("{:.2}", ratio.median),
+        ];
+        if rounds > 1 {
+            line.extend([ratio.lowest(), ratio.highest()].map(|ratio| format!("{ratio:.2}")));
+        }
+        lines.push(line);
+    }
+    let title = if rounds > 1 {
+        format!(
+            "paceline / linux: medians of {rounds} rounds' Mbit/s; ratios of slices run side by \
+             side,\ntheir median, and the lowest and highest of a round's"
+        )
+    } else {
+        "paceline / linux: Mbit/s; median ratio of slices run side by side".to_owned()
+    };
+    format!("{title}\n{}", table(&lines))
 }
 
 /// Columns as wide as their widest cell; the first is aligned left, the others right.
-fn table<const N: usize>(lines: &[[String; N]]) -> String {
-    let mut widths = [0; N];
+fn table(lines: &[Vec<String>]) -> String {
+    let mut widths = vec![0; lines.iter().map(Vec::len).max().unwrap_or(0)];
     for line in lines {
         for (width, cell) in widths.iter_mut().zip(line) {
             *width = (*width).max(cell.chars().count());

@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 
 use crate::{
     cli::ShellOptions,
-    domain::{self, ADDRESS, Kind, Spec},
+    domain::{self, Spec},
     guest,
     progress::phase,
     tools,
@@ -34,22 +34,18 @@ pub(crate) fn run(workspace: &Workspace, options: &ShellOptions) -> Result<ExitC
         .transpose()?;
     let files = xen_rig::prepare(workspace, &options.rig, options.guests, image.as_ref())?;
     let mut rig = XenRig::boot(workspace, &options.rig, &files)?;
-    // Both guests have the same address: with both, the second is left to the user.
-    let first = if options.guests.paceline() {
-        Kind::Paceline
-    } else {
-        Kind::Linux
-    };
-    let spec = Spec::new(first, options.rig.memory_mib, &options.rig.cmdline);
-    let name = first.name();
-    phase(&format!("{name}: create"), || {
-        domain::create(&mut rig.dom0, &spec)
-    })
-    .map_err(|error| rig.explain(error))?;
-    println!(
-        "{name} is running at {ADDRESS}; its console: xl console {name} (Ctrl-] leaves it)\n\
-         Ctrl-A x ends QEMU."
-    );
+    for kind in options.guests.kinds() {
+        let spec = Spec::new(kind, options.rig.memory_mib, &options.rig.cmdline);
+        let (name, address) = (kind.name(), kind.address());
+        phase(&format!("{name}: create"), || {
+            domain::create(&mut rig.dom0, &spec)
+        })
+        .map_err(|error| rig.explain(error))?;
+        println!(
+            "{name} is running at {address}; its console: xl console {name} (Ctrl-] leaves it)"
+        );
+    }
+    println!("Ctrl-A x ends QEMU.");
     let saved = stty(&["-g"])?;
     stty(&["raw", "-echo"])?;
     let result = relay(&mut rig);

@@ -40,7 +40,7 @@ pub(crate) struct XenRig {
     pub(crate) versions: Versions,
     /// How it is running.
     pub(crate) accel: Accel,
-    /// Seconds from QEMU's start to the agent's greeting.
+    /// Seconds of the host from QEMU's start to the agent's greeting.
     pub(crate) dom0_ready_s: f64,
 }
 
@@ -239,7 +239,7 @@ impl XenRig {
         let (machine, accel) = Self::start(workspace, options, files)?;
         phase("xen: boot dom0", || {
             let start = Instant::now();
-            let (mut dom0, _) = Agent::connect(machine, BOOT_TIMEOUT)?;
+            let (mut dom0, _) = Agent::connect(machine, BOOT_TIMEOUT, accel.clock().patience())?;
             let dom0_ready_s = start.elapsed().as_secs_f64();
             let versions = versions(&mut dom0)?;
             Ok(Self {
@@ -258,7 +258,7 @@ impl XenRig {
         files: &BootFiles,
     ) -> Result<(Machine, Accel)> {
         let rig = workspace.rig()?;
-        let accel = accel::choose(&rig, options.accel, Use::Xen)?;
+        let accel = accel::choose(&rig, options.accel, options.clock, Use::Xen)?;
         let args = Self::args(files, accel);
         let machine = Machine::start(&args, SerialPorts::Two, &rig.join("serial.log"))?;
         Ok((machine, accel))

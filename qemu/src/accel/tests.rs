@@ -42,11 +42,29 @@ fn only_a_probe_that_answered_makes_kvm_usable() {
 
 #[test]
 fn old_translators_run_without_what_they_get_wrong() {
-    assert!(
-        Accel::Tcg { old: true }
-            .args()
-            .contains(&"max,smap=off,pku=off".to_owned())
+    let args = |accel: Accel| accel.args().join(" ");
+    let tcg = |old| Accel::Tcg {
+        old,
+        clock: Clock::Host,
+    };
+    assert_eq!(
+        args(tcg(true)),
+        "-accel tcg,thread=multi -cpu max,smap=off,pku=off"
     );
-    assert!(Accel::Tcg { old: false }.args().contains(&"max".to_owned()));
-    assert!(Accel::Kvm.args().contains(&"host".to_owned()));
+    assert_eq!(args(tcg(false)), "-accel tcg,thread=multi -cpu max");
+    assert_eq!(args(Accel::Kvm), "-accel kvm -cpu host");
+}
+
+#[test]
+fn instructions_are_counted_on_one_thread() {
+    let accel = Accel::Tcg {
+        old: false,
+        clock: Clock::Instructions,
+    };
+    assert_eq!(
+        accel.args().join(" "),
+        "-accel tcg,thread=single -icount shift=0,sleep=off -cpu max"
+    );
+    assert_eq!(accel.clock(), Clock::Instructions);
+    assert_eq!(Accel::Kvm.clock(), Clock::Host);
 }

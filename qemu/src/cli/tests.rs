@@ -21,7 +21,7 @@ fn run_has_defaults() {
 #[test]
 fn run_takes_every_option() {
     let words = "run --guest both --time 9 --parallel=8 --rounds 3 --memory 32 --accel tcg \
-                 --cmdline loglevel=7 --xen x --kernel k --modules m --tools t";
+                 --clock instructions --cmdline loglevel=7 --xen x --kernel k --modules m --tools t";
     let words: Vec<_> = words.split_whitespace().collect();
     let expected = RunOptions {
         guests: GuestChoice::Both,
@@ -30,6 +30,7 @@ fn run_takes_every_option() {
         rounds: 3,
         rig: RigOptions {
             accel: AccelChoice::Tcg,
+            clock: Clock::Instructions,
             xen: Some("x".into()),
             kernel: Some("k".into()),
             modules: Some("m".into()),
@@ -39,6 +40,32 @@ fn run_takes_every_option() {
         },
     };
     assert_eq!(parsed(&words).unwrap(), Command::Run(expected));
+}
+
+#[test]
+fn counting_instructions_takes_tcg_and_less_time() {
+    for words in [
+        &["run", "--clock", "instructions"][..],
+        &["run", "--accel", "tcg", "--clock", "instructions"][..],
+        &["run", "--clock", "instructions", "--time", "2"][..],
+    ] {
+        let Command::Run(options) = parsed(words).unwrap() else {
+            panic!("not a run command");
+        };
+        assert_eq!(options.rig.clock, Clock::Instructions);
+        assert_eq!(options.time_s, 2, "{words:?}");
+    }
+    // The order of the words says nothing.
+    for words in [
+        ["run", "--clock", "instructions", "--accel", "kvm"],
+        ["run", "--accel", "kvm", "--clock", "instructions"],
+    ] {
+        let error = refused(&words);
+        assert_eq!(
+            error,
+            "--clock instructions: expected --accel tcg or auto, got --accel kvm"
+        );
+    }
 }
 
 #[test]
@@ -91,6 +118,14 @@ fn errors_name_what_was_expected() {
         (
             &["run", "--accel", "hvf"],
             "--accel: expected auto, kvm or tcg, got `hvf`",
+        ),
+        (
+            &["run", "--clock", "tsc"],
+            "--clock: expected host or instructions, got `tsc`",
+        ),
+        (
+            &["test", "--clock", "instructions"],
+            "unknown option `--clock`: expected one of --filter",
         ),
         (&["run", "--time"], "--time"),
         (&["clean", "--all"], "takes no options, got `--all`"),

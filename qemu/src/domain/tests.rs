@@ -22,6 +22,7 @@ fn paceline_gets_an_address_and_the_users_words() {
     assert!(config.contains("cmdline = \"ip=10.0.0.2::10.0.0.1:255.255.255.0 loglevel=7\"\n"));
     assert!(config.contains("memory = 16\n"));
     assert!(config.contains("type = \"pvh\"\n"));
+    assert!(config.contains("vif = [\"mac=00:16:3e:00:00:02,ip=10.0.0.2,script=vif-paceline\"]\n"));
     assert!(!config.contains("ramdisk"));
 }
 
@@ -30,4 +31,45 @@ fn linux_must_not_use_rdtscp() {
     let config = Spec::new(Kind::Linux, None, "").config();
     assert!(config.contains("cpuid = \"host,rdtscp=0\"\n"));
     assert!(config.contains("ramdisk"));
+}
+
+#[test]
+fn guests_that_live_at_the_same_time_share_nothing() {
+    let (ours, theirs) = (Kind::Paceline, Kind::Linux);
+    assert_ne!(ours.name(), theirs.name());
+    assert_ne!(ours.mac(), theirs.mac());
+    let network = |address: &'static str| address.rsplit_once('.').unwrap().0;
+    assert_ne!(network(ours.address()), network(theirs.address()));
+    for kind in [ours, theirs] {
+        assert_eq!(network(kind.address()), network(kind.gateway()));
+        assert!(
+            kind.gateway().ends_with(".1"),
+            "as the hotplug script has it"
+        );
+    }
+    let config = Spec::new(theirs, None, "").config();
+    assert!(config.contains("guest_address=10.0.1.2 guest_gateway=10.0.1.1\"\n"));
+}
+
+#[test]
+fn a_measurement_costs_what_xl_counted_between() {
+    let after = XL_LIST.replace("62.7", "63.9").replace("35.0", "35.8");
+    let report = r#"{"end": {
+        "sum_sent": {"bytes": 11, "seconds": 1, "bits_per_second": 88, "retransmits": 0},
+        "sum_received": {"bytes": 10, "seconds": 1, "bits_per_second": 80}
+    }}"#;
+    let text = format!("{XL_LIST}----\n{after}----\n{report}\n");
+    let (measurement, cost) = measured(&text, Kind::Linux).unwrap();
+    assert_eq!(measurement.forward.bytes, 10);
+    assert!((cost.dom0_s - 1.2).abs() < 1e-9);
+    assert!((cost.guest_s - 0.8).abs() < 1e-9);
+}
+
+#[test]
+fn a_failed_measurement_says_why() {
+    let error = |text: &str| measured(text, Kind::Paceline).unwrap_err().to_string();
+    let refused = r#"{"end": {}, "error": "unable to connect"}"#;
+    let text = error(&format!("{XL_LIST}----\n{XL_LIST}----\n{refused}"));
+    assert!(text.contains("unable to connect"), "{text}");
+    assert!(error("xl: not found").contains("got `xl: not found`"));
 }

@@ -18,6 +18,7 @@ const ONE_WAY: &str = r#"{
 fn rate_and_bytes_are_the_receivers_and_retransmits_the_senders() {
     let Measurement { forward, backward } = parse(ONE_WAY).unwrap();
     assert_eq!(forward.bytes, 300_000_000);
+    assert!((forward.seconds - 6.01).abs() < 1e-9);
     assert!((forward.mbit_per_s - 399.334).abs() < 0.001);
     assert_eq!(forward.retransmits, Some(7));
     assert_eq!(backward, None);
@@ -26,10 +27,10 @@ fn rate_and_bytes_are_the_receivers_and_retransmits_the_senders() {
 #[test]
 fn both_directions_of_a_bidirectional_run_are_read() {
     let json = r#"{"end": {
-        "sum_sent": {"bytes": 11, "bits_per_second": 1e6, "retransmits": 0},
-        "sum_received": {"bytes": 10, "bits_per_second": 2e6},
-        "sum_sent_bidir_reverse": {"bytes": 21, "bits_per_second": 3e6, "retransmits": -1},
-        "sum_received_bidir_reverse": {"bytes": 20, "bits_per_second": 4e6}
+        "sum_sent": {"bytes": 11, "seconds": 1, "bits_per_second": 1e6, "retransmits": 0},
+        "sum_received": {"bytes": 10, "seconds": 1, "bits_per_second": 2e6},
+        "sum_sent_bidir_reverse": {"bytes": 21, "seconds": 1, "bits_per_second": 3e6, "retransmits": -1},
+        "sum_received_bidir_reverse": {"bytes": 20, "seconds": 1, "bits_per_second": 4e6}
     }}"#;
     let Measurement { forward, backward } = parse(json).unwrap();
     let backward = backward.unwrap();
@@ -51,7 +52,7 @@ fn anything_else_is_refused() {
         ("iperf3: command not found", "iperf3: command not found"),
         (r#"{"end": {}}"#, "no sums"),
         (
-            r#"{"end": {"sum_sent": {"bytes": 1, "bits_per_second": 1}}}"#,
+            r#"{"end": {"sum_sent": {"bytes": 1, "seconds": 1, "bits_per_second": 1}}}"#,
             "one side only",
         ),
     ] {

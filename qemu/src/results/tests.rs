@@ -1,11 +1,19 @@
 use super::*;
 
-fn flow() -> Flow {
-    Flow {
-        bytes: 500_000_000,
-        mbit_per_s: 100.0,
-        retransmits: Some(0),
-    }
+const COST: CpuTimes = CpuTimes {
+    dom0_s: 2.0,
+    guest_s: 4.0,
+};
+
+/// A slice of a second.
+fn slice(mbit_per_s: f64) -> Slice {
+    let flow = Flow {
+        bytes: (mbit_per_s * 1e6 / 8.0) as u64,
+        seconds: 1.0,
+        mbit_per_s,
+        retransmits: Some(3),
+    };
+    Slice::new(0, &flow, 500_000_000, COST)
 }
 
 fn results(rates: &[(Kind, f64)]) -> Results {
@@ -19,16 +27,7 @@ fn results(rates: &[(Kind, f64)]) -> Results {
                 create_s: 1.0,
                 first_ping_s: 0.5,
             },
-            rows: vec![Row::new(
-                "dom0 → guest".to_owned(),
-                &Flow {
-                    mbit_per_s: *rate,
-                    ..flow()
-                },
-                500_000_000,
-                2.0,
-                4.0,
-            )],
+            rows: vec![Row::new("dom0 → guest".to_owned(), vec![slice(*rate)])],
         })
         .collect();
     Results {
@@ -42,24 +41,60 @@ fn results(rates: &[(Kind, f64)]) -> Results {
         paceline: None,
         paceline_image_bytes: None,
         accel: "tcg",
+        clock: Clock::Instructions,
         time_s: 6,
         dom0_ready_s: 8.0,
         boots,
+        ratios: Vec::new(),
     }
 }
 
 #[test]
 fn cpu_time_is_per_billion_bytes() {
-    let row = Row::new("x".to_owned(), &flow(), 500_000_000, 2.0, 4.0);
+    let row = |slice| Row::new("x".to_owned(), vec![slice]);
+    let moved = row(slice(100.0));
     assert_eq!(
-        (row.dom0_cpu_s_per_gb, row.guest_cpu_s_per_gb),
+        (moved.dom0_cpu_s_per_gb, moved.guest_cpu_s_per_gb),
         (Some(4.0), Some(8.0))
     );
-    let row = Row::new("x".to_owned(), &flow(), 0, 2.0, 4.0);
+    let silent = row(Slice {
+        run_bytes: 0,
+        ..slice(0.0)
+    });
     assert_eq!(
-        (row.dom0_cpu_s_per_gb, row.guest_cpu_s_per_gb),
+        (silent.dom0_cpu_s_per_gb, silent.guest_cpu_s_per_gb),
         (None, None)
     );
+}
+
+#[test]
+fn a_row_is_the_total_of_its_slices() {
+    let long = Slice {
+        bytes: 150_000_000,
+        seconds: 3.0,
+        mbit_per_s: 400.0,
+        run_bytes: 1_500_000_000,
+        ..slice(400.0)
+    };
+    // 12.5 MB in 1 s and 150 MB in 3 s.
+    let row = Row::new("x".to_owned(), vec![slice(100.0), long]);
+    assert!((row.mbit_per_s - 325.0).abs() < 1e-9);
+    assert_eq!(row.retransmits, Some(6));
+    assert_eq!(
+        (row.dom0_cpu_s_per_gb, row.guest_cpu_s_per_gb),
+        (Some(2.0), Some(4.0))
+    );
+    assert_eq!(row.slices.len(), 2);
+}
+
+#[test]
+fn retransmits_unknown_in_one_slice_are_unknown() {
+    let unknown = Slice {
+        retransmits: None,
+        ..slice(100.0)
+    };
+    let row = Row::new("x".to_owned(), vec![slice(100.0), unknown]);
+    assert_eq!(row.retransmits, None);
 }
 
 #[test]
@@ -82,5 +117,8 @@ fn the_document_names_guests_in_lower_case() {
     let json = serde_json::to_value(results(&[(Kind::Paceline, 1.0)])).unwrap();
     assert_eq!(json["boots"][0]["guest"], "paceline");
     assert_eq!(json["schema"], SCHEMA);
-    assert_eq!(json["boots"][0]["rows"][0]["retransmits"], 0);
+    assert_eq!(json["clock"], "instructions");
+    let row = &json["boots"][0]["rows"][0];
+    assert_eq!(row["retransmits"], 3);
+    assert_eq!(row["slices"][0]["mbit_per_s"], 1.0);
 }

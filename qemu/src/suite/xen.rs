@@ -9,13 +9,14 @@ use super::{Action, Step};
 use crate::{
     agent::Agent,
     cli::{GuestChoice, RigOptions},
-    domain::{self, ADDRESS, BootTimes, Kind, Spec},
+    domain::{self, BootTimes, Kind, Spec},
     guest::Image,
     workspace::Workspace,
     xen_rig::{self, XenRig},
 };
 
 const GUEST: Kind = Kind::Paceline;
+const ADDRESS: &str = GUEST.address();
 const TIMEOUT: Duration = Duration::from_mins(1);
 const MAX_IMAGE_BYTES: usize = 1 << 20;
 const MAX_FIRST_PING_S: f64 = 2.0;
@@ -206,7 +207,7 @@ fn iperf3_parallel(bench: &mut Bench<'_>) -> Result<()> {
 }
 
 fn iperf3_bidir(bench: &mut Bench<'_>) -> Result<()> {
-    let measurement = domain::iperf3(bench.guest()?, "--bidir", IPERF_TIME_S)?;
+    let (measurement, _) = domain::iperf3(bench.guest()?, GUEST, "--bidir", IPERF_TIME_S)?;
     let backward = measurement
         .backward
         .context("iperf3 reports one direction only")?;
@@ -217,8 +218,8 @@ fn iperf3_bidir(bench: &mut Bench<'_>) -> Result<()> {
 }
 
 fn iperf3(bench: &mut Bench<'_>, args: &str) -> Result<()> {
-    let forward = domain::iperf3(bench.guest()?, args, IPERF_TIME_S)?.forward;
-    if forward.bytes == 0 {
+    let (measurement, _) = domain::iperf3(bench.guest()?, GUEST, args, IPERF_TIME_S)?;
+    if measurement.forward.bytes == 0 {
         bail!("iperf3 {args} moved no bytes");
     }
     Ok(())

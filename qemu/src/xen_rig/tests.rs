@@ -1,4 +1,5 @@
 use super::*;
+use crate::clock::Clock;
 
 #[test]
 fn xen_gets_the_kernel_and_its_initramfs_as_modules() {
@@ -7,7 +8,11 @@ fn xen_gets_the_kernel_and_its_initramfs_as_modules() {
         kernel: "/t/a,b/vmlinuz".into(),
         initrd: "/t/dom0.initrd".into(),
     };
-    let args = XenRig::args(&files, Accel::Tcg { old: true });
+    let accel = Accel::Tcg {
+        old: true,
+        clock: Clock::Host,
+    };
+    let args = XenRig::args(&files, accel);
     let after = |name: &str| {
         let at = args.iter().position(|arg| arg == name).unwrap();
         args[at + 1].as_str()
