@@ -205,6 +205,8 @@ impl Info {
             "rcv_rtt" => self.rcv_rtt_us.into(),
             "rcv_space" => self.rcv_space.into(),
             "total_retrans" => self.total_retrans,
+            "pacing_rate" => self.pacing_rate,
+            "max_pacing_rate" => self.max_pacing_rate,
             "bytes_acked" => self.bytes_acked,
             "bytes_received" => self.bytes_received,
             "segs_out" => self.segs_out,
