@@ -136,6 +136,19 @@ const ROWS: &[Row] = &[
         congestion_control: CongestionAlgorithm
     ),
     flag!("net.ipv4.tcp_dsack", dsack),
+    Row {
+        name: "net.ipv4.tcp_early_retrans",
+        form: "0 (off), 3 or 4",
+        read: |config| format!("{}", 3 * u8::from(config.tail_loss_probe)),
+        write: |config, text| {
+            config.tail_loss_probe = match text {
+                "0" => false,
+                "3" | "4" => true,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
     span!(
         "net.ipv4.tcp_fin_timeout",
         "1 to 120 seconds",
@@ -143,6 +156,19 @@ const ROWS: &[Row] = &[
         US_PER_SEC,
         1..=120
     ),
+    Row {
+        name: "net.ipv4.tcp_frto",
+        form: "0 (off), 1 or 2",
+        read: |config| format!("{}", 2 * u8::from(config.frto)),
+        write: |config, text| {
+            config.frto = match text {
+                "0" => false,
+                "1" | "2" => true,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
     choice!("net.ipv4.tcp_hystart", "off, classic or plusplus", hystart: SlowStartMode),
     span!(
         "net.ipv4.tcp_keepalive_intvl",
@@ -187,6 +213,7 @@ const ROWS: &[Row] = &[
     flag!("net.ipv4.tcp_pacing", pacing),
     number!("net.ipv4.tcp_pacing_ca_ratio", "1 to 1000", pacing_ca_ratio: u16, 1..=1000),
     number!("net.ipv4.tcp_pacing_ss_ratio", "1 to 1000", pacing_ss_ratio: u16, 1..=1000),
+    number!("net.ipv4.tcp_reordering", "1 to 127", reordering: u8, 1..=127),
     number!("net.ipv4.tcp_retries2", "0 to 255", retries2: u8, 0..=255),
     Row {
         name: "net.ipv4.tcp_rmem",

@@ -4,7 +4,11 @@
 use super::{
     congestion::{AckSample, SlowStartExit},
     connection::{Connection, Context},
-    retransmit_queue::Delivered,
+    loss::News,
+    out_of_order::Range,
+    recovery::Flight,
+    sack::{self, Bounds, Duplicate},
+    sent::Delivered,
     seq::{SeqNum, UnscaledWindow},
     timers::arm,
 };
@@ -14,60 +18,83 @@ use crate::{
     wire::tcp::{Flags, Header},
 };
 
+/// Ticks of the timestamp clock under which a difference of two is more error than measurement.
+const COARSE_MS: u32 = 4;
+
 impl<P: Page> Connection<P> {
     /// Takes in the acknowledgment of a segment that has passed all checks.
     pub(super) fn on_ack(&mut self, ctx: &mut Context<'_>, header: &Header, payload_bytes: u32) {
         let ack = SeqNum(header.ack);
-        if ack.before(self.snd.una) {
+        let is_old = ack.before(self.snd.una);
+        if is_old && header.options.sack.is_empty() {
             return;
         }
-        let window_changed = self.update_window(header);
+        let window_changed = !is_old && self.update_window(header);
         let advanced = ack.after(self.snd.una);
-        let mut delivered = Delivered::default();
-        if self.sack && !header.options.sack.is_empty() {
-            let outcome = self.scoreboard.receive(
-                &mut self.retransmits,
-                &header.options.sack,
-                ack,
-                self.snd.nxt,
-                self.snd.mss,
-                ctx.now,
-            );
-            delivered = outcome.delivered;
-            ctx.counters.sack_discard += u64::from(outcome.discarded);
-            if outcome.duplicate.is_some() {
-                ctx.counters.dsack_recv += 1;
-                self.stats.dsack_dups += 1;
-            }
-        }
+        let flight = Flight::of(&self.retransmits);
+        let (mut delivered, duplicate) = self.take_sacks(ctx, header);
+        let newly_sacked = delivered.bytes > 0;
+        let is_dup_ack = !advanced
+            && !is_old
+            && payload_bytes == 0
+            && !window_changed
+            && !self.retransmits.is_empty()
+            && !header.flags.intersects(Flags::SYN | Flags::FIN);
+        let mut delivered_bytes = delivered.bytes;
         if advanced {
-            let (acked, rtt) = self.advance(ctx, header, ack);
-            let rtt = delivered.rtt.max(rtt);
+            // Karn's rule: what was sent twice measures nothing, and what arrived behind it may
+            // have waited for it; but an echoed timestamp tells when the answered segment was sent.
+            let dup_acked = self.recovery.dup_acks().saturating_mul(self.snd.mss);
+            let acked = self.advance(ctx, ack);
+            let rtt = if acked.retransmitted {
+                delivered
+                    .rtt
+                    .or_else(|| self.rtt_from_timestamp(ctx.now, header))
+            } else {
+                delivered.rtt.max(acked.rtt)
+            };
+            self.sample_rtt(ctx, rtt);
             delivered.merge(acked);
-            if let Some(rtt) = rtt {
-                self.rtt.sample(rtt, ctx.now);
-            }
+            delivered_bytes += acked.bytes.saturating_sub(dup_acked);
         } else {
+            self.sample_rtt(ctx, delivered.rtt);
             if self.timers.persist.is_some() || self.snd.wnd == 0 {
                 // The peer lives; its window may stay closed for ever.
                 self.timeouts = 0;
             }
-            let is_dup_ack = payload_bytes == 0
-                && !window_changed
-                && !self.retransmits.is_empty()
-                && !header.flags.intersects(Flags::SYN | Flags::FIN);
             if is_dup_ack && !self.sack {
-                self.recovery
-                    .on_dup_ack(&mut self.retransmits, ack, self.snd.mss);
+                delivered_bytes = self.snd.mss;
             }
         }
-        if advanced || delivered.bytes > 0 {
+        if let Some(latest) = delivered.latest() {
+            let min_rtt = Duration::from_micros(u64::from(self.rtt.min_us().unwrap_or(0)));
+            self.delivery
+                .on_delivered(delivered.bytes, &latest, min_rtt, ctx.now);
+        }
+        let is_news = advanced || newly_sacked || duplicate.is_some() || is_dup_ack;
+        if is_news {
+            let echo = header.options.timestamps.map(|peer| peer.echo);
+            self.learn(
+                ctx,
+                &News {
+                    delivered,
+                    advanced,
+                    newly_sacked,
+                    duplicate,
+                    is_dup_ack,
+                    echo,
+                    flight,
+                    delivered_bytes,
+                },
+            );
+        }
+        if advanced || newly_sacked {
             // Reports of gaps do not widen the window, only their filling does (RFC 5681 §3.1).
             let is_cwnd_limited = self.usage.may_grow(&self.window);
             let is_recovering = !self.recovery.may_grow();
             let sample = AckSample {
                 now: ctx.now,
-                delivered_bytes: delivered.bytes,
+                delivered_bytes: self.recovery.credit(delivered.bytes, advanced),
                 rtt_us: delivered.latest_rtt.map(saturating_us),
                 srtt_us: self.rtt.srtt_us().unwrap_or(0),
                 min_rtt_us: self.rtt.min_us().unwrap_or(0),
@@ -81,8 +108,8 @@ impl<P: Page> Connection<P> {
             };
             let exit = self.congestion.on_ack(&mut self.window, &sample);
             self.count_slow_start_exit(ctx, exit);
+            self.plan_probe(ctx);
         }
-        self.detect_losses(ctx);
         self.ack_taken_in(ctx);
         if self.retransmits.is_empty() {
             self.note_activity(ctx.now);
@@ -92,6 +119,58 @@ impl<P: Page> Connection<P> {
             "{:?} after acknowledgment of {ack}",
             self.retransmits
         );
+    }
+
+    fn sample_rtt(&mut self, ctx: &Context<'_>, rtt: Option<Duration>) {
+        if let Some(rtt) = rtt {
+            self.rtt.sample(rtt, ctx.now);
+        }
+    }
+
+    /// Takes in the SACK blocks of a segment: what they report, and a duplicate to believe in.
+    fn take_sacks(&mut self, ctx: &mut Context<'_>, header: &Header) -> (Delivered, Option<Range>) {
+        if !self.sack || header.options.sack.is_empty() {
+            return (Delivered::default(), None);
+        }
+        let bounds = Bounds {
+            ack: SeqNum(header.ack),
+            una: self.snd.una,
+            nxt: self.snd.nxt,
+            max_wnd: self.snd.max_wnd,
+        };
+        let outcome = sack::receive(&mut self.retransmits, &header.options.sack, bounds, ctx.now);
+        ctx.counters.sack_discard += u64::from(outcome.discarded);
+        let duplicate = outcome
+            .duplicate
+            .and_then(|duplicate| self.believe(ctx, duplicate));
+        (outcome.delivered, duplicate)
+    }
+
+    /// A duplicate reported, if it can be one of ours: the network may have made it, or the peer
+    /// may lie.
+    fn believe(&mut self, ctx: &mut Context<'_>, duplicate: Duplicate) -> Option<Range> {
+        let Duplicate {
+            range,
+            is_out_of_order,
+            is_dubious,
+        } = duplicate;
+        if is_out_of_order {
+            ctx.counters.dsack_ofo_recv += 1;
+        } else {
+            ctx.counters.dsack_recv += 1;
+        }
+        let segments = range.len().div_ceil(self.snd.mss.max(1));
+        self.stats.dsack_dups += u64::from(segments);
+        if is_dubious || self.stats.dsack_dups > self.stats.total_retrans {
+            ctx.counters.dsack_ignored_dubious += 1;
+            return None;
+        }
+        match self.recovery.undo.marker() {
+            None => ctx.counters.dsack_ignored_no_undo += 1,
+            Some(marker) if range.start.before(marker) => ctx.counters.dsack_ignored_old += 1,
+            Some(_) => self.recovery.on_duplicate(range),
+        }
+        Some(range)
     }
 
     /// Counts the ends of slow start that HyStart brought.
@@ -110,42 +189,26 @@ impl<P: Page> Connection<P> {
         }
     }
 
-    /// The acknowledgment moves on to `ack`; returns what had not been known to have arrived, and
-    /// the RTT to sample of it.
-    fn advance(
-        &mut self,
-        ctx: &mut Context<'_>,
-        header: &Header,
-        ack: SeqNum,
-    ) -> (Delivered, Option<Duration>) {
+    /// The acknowledgment moves on to `ack`; returns what had not been known to have arrived.
+    fn advance(&mut self, ctx: &mut Context<'_>, ack: SeqNum) -> Delivered {
         let delivered = self.retransmits.acknowledge(ack, ctx.now);
-        self.scoreboard.acknowledge(ack);
         let before = self.send_queue.len();
         self.send_queue.release_to(self.position_of(ack));
         let released = before - self.send_queue.len();
         self.stats.bytes_acked += released as u64;
         self.snd.una = ack;
         self.snd.small_end = self.snd.small_end.filter(|end| end.after(ack));
-        // Karn's rule: what was sent twice measures nothing, and what arrived behind it may have
-        // waited for it; but an echoed timestamp tells when the answered segment was sent.
-        let rtt = if delivered.retransmitted {
-            self.rtt_from_timestamp(ctx.now, header)
-        } else {
-            delivered.rtt
-        };
         self.rtt.reset_backoff();
         self.timeouts = 0;
         self.stalled_since = ctx.now;
         self.timers.persist = None;
-        self.recovery
-            .on_advance(&mut self.retransmits, &mut self.window, ack, self.sack);
         // RFC 6298 §5.2, §5.3.
         if self.retransmits.is_empty() {
             self.timers.retransmit = None;
         } else {
             arm(&mut self.timers.retransmit, ctx.now, self.rtt.rto());
         }
-        (delivered, rtt)
+        delivered
     }
 
     /// Takes in the peer's window, unless the segment is older than the one that told the last
@@ -166,36 +229,15 @@ impl<P: Page> Connection<P> {
         changed
     }
 
-    /// Holds for lost what the scoreboard or the duplicates say is, and begins recovery.
-    fn detect_losses(&mut self, ctx: &mut Context<'_>) {
-        if self.sack && self.retransmits.sacked_bytes() > 0 {
-            self.scoreboard
-                .mark_lost(&mut self.retransmits, self.snd.mss);
-        }
-        let outstanding = self.retransmits.outstanding_bytes();
-        let used = self.usage.used_bytes(&self.window, outstanding);
-        let entered = self.recovery.on_loss(
-            &self.retransmits,
-            &mut self.window,
-            &mut self.congestion,
-            used,
-            self.snd.una,
-            self.snd.nxt,
-        );
-        if entered && self.sack {
-            ctx.counters.sack_recovery += 1;
-        } else if entered {
-            ctx.counters.reno_recovery += 1;
-        }
-    }
-
-    /// The RTT by the peer's echo of our clock, which ticks in milliseconds.
+    /// The RTT by the peer's echo of our clock, which ticks in milliseconds. On a path of few
+    /// milliseconds it says nothing that is not known better, unless that path has become longer.
     pub(super) fn rtt_from_timestamp(&self, now: Instant, header: &Header) -> Option<Duration> {
         let own = self.timestamps.as_ref()?;
         let peer = header.options.timestamps.as_ref()?;
         let elapsed_ms = own.value(now).wrapping_sub(peer.echo);
+        let is_coarse = elapsed_ms < COARSE_MS && self.rtt.srtt_us().is_some();
         // An echo from the future, or from before the longest possible RTO, is a lie.
-        (peer.echo != 0 && elapsed_ms < 1 << 18)
+        (peer.echo != 0 && elapsed_ms < 1 << 18 && !is_coarse)
             .then(|| Duration::from_millis(u64::from(elapsed_ms.max(1))))
     }
 }

@@ -43,6 +43,13 @@ pub struct Config {
     /// `net.ipv4.tcp_comp_sack_nr`: reports of a gap that may be left out in a row, as later ones
     /// say the same; 0: none.
     pub comp_sack_nr: u8,
+    /// `net.ipv4.tcp_frto`: whether a timeout is suspected to be spurious (RFC 5682).
+    pub frto: bool,
+    /// `net.ipv4.tcp_early_retrans`: tail loss probes (RFC 8985 §7).
+    pub tail_loss_probe: bool,
+    /// `net.ipv4.tcp_reordering`: segments that may arrive ahead of one before that is taken for
+    /// lost, as long as nothing is known of reordering (RFC 5681 §3.2).
+    pub reordering: u8,
     /// `net.ipv4.tcp_timestamps`.
     pub timestamps: bool,
     /// `net.ipv4.tcp_window_scaling`.
@@ -110,6 +117,9 @@ impl Default for Config {
             sack: true,
             dsack: true,
             comp_sack_nr: 44,
+            frto: true,
+            tail_loss_probe: true,
+            reordering: 3,
             timestamps: true,
             window_scaling: true,
             rto_min: Duration::from_millis(200),

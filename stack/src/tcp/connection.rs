@@ -8,23 +8,25 @@ use super::{
     config::{Config, Options},
     congestion::{Congestion, CongestionWindow},
     cwnd_usage::CwndUsage,
+    delivery_rate::DeliveryRate,
     demux::{ConnectionId, Tuple},
     device_share::DeviceShare,
     fairness::Turn,
     out_of_order::OutOfOrder,
     pacing::Pacer,
+    rack::Rack,
     rate::Rate,
     receive_buffer::ReceiveBuffer,
     recovery::Recovery,
     recv_queue::RecvQueue,
     retransmit_queue::RetransmitQueue,
     rtt::RttEstimator,
-    sack::Scoreboard,
     send_buffer::SendBuffer,
     send_queue::SendQueue,
     seq::{SeqNum, WindowScale},
     stats::Counters,
     timers::Timers,
+    tlp::Tlp,
     write_space::WriteSpace,
 };
 use crate::{device::Page, time::Instant};
@@ -289,7 +291,9 @@ pub(super) struct Connection<P> {
     pub(super) ack_policy: AckPolicy,
     pub(super) out_of_order: OutOfOrder<P>,
     pub(super) retransmits: RetransmitQueue,
-    pub(super) scoreboard: Scoreboard,
+    pub(super) rack: Rack,
+    pub(super) tlp: Tlp,
+    pub(super) delivery: DeliveryRate,
     pub(super) recovery: Recovery,
     pub(super) window: CongestionWindow,
     pub(super) congestion: Congestion,
@@ -392,7 +396,9 @@ impl<P: Page> Connection<P> {
             ack_policy: AckPolicy::new(config.delayed_ack),
             out_of_order: OutOfOrder::new(),
             retransmits: RetransmitQueue::default(),
-            scoreboard: Scoreboard::default(),
+            rack: Rack::default(),
+            tlp: Tlp::default(),
+            delivery: DeliveryRate::default(),
             recovery: Recovery::default(),
             window: CongestionWindow::new(u32::from(DEFAULT_MSS)),
             congestion: Congestion::new(options.congestion_control, config),
@@ -489,6 +495,7 @@ impl<P: Page> Connection<P> {
         self.timers = Timers::default();
         self.send_queue.clear();
         self.retransmits.clear();
+        self.tlp.clear();
         self.out_of_order.clear();
         self.snd.syn_pending = false;
         self.snd.probe = None;

@@ -16,6 +16,7 @@ impl<P: Page> Connection<P> {
             ctx.counters.delayed_acks += u64::from(self.ack_policy.delay_ended(self.rtt.rto()));
             self.rcv.ack_now = true;
         }
+        self.on_loss_timers(ctx);
         if Timers::take(&mut self.timers.retransmit, now) {
             if self.state.is_synchronized() {
                 self.on_retransmission_timeout(ctx);
@@ -69,13 +70,7 @@ impl<P: Page> Connection<P> {
         }
         ctx.counters.timeouts += 1;
         self.timeouts += 1;
-        let outstanding = self.retransmits.outstanding_bytes();
-        let used = self.usage.used_bytes(&self.window, outstanding);
-        let reneged = self.retransmits.mark_all_lost();
-        self.scoreboard.timed_out(reneged);
-        ctx.counters.sack_reneging += u64::from(reneged);
-        self.recovery
-            .on_timeout(&mut self.window, &mut self.congestion, used, self.snd.nxt);
+        self.lose_by_timeout(ctx);
         self.rtt.back_off();
         arm(&mut self.timers.retransmit, ctx.now, self.rtt.rto());
     }

@@ -3,8 +3,9 @@
 use super::{
     chrono::Times,
     connection::{Connection, State},
+    delivery_rate::Sample,
     recovery::Phase,
-    retransmit_queue::SentFlags,
+    sent::SentFlags,
 };
 use crate::{
     device::Page,
@@ -131,6 +132,14 @@ pub struct Info {
     pub pacing_rate: u64,
     /// `SO_MAX_PACING_RATE`; all ones: none.
     pub max_pacing_rate: u64,
+    /// Bytes known to have arrived, SACKed ones included.
+    pub delivered_bytes: u64,
+    /// Latest measurement of how fast data arrives, in bytes a second.
+    pub delivery_rate: u64,
+    /// Whether the application set the pace in that measurement, at least in part.
+    pub delivery_rate_app_limited: bool,
+    /// Times that data arrived behind data sent later.
+    pub reord_seen: u32,
     /// Name of the congestion control.
     pub congestion_control: &'static str,
 }
@@ -222,6 +231,10 @@ impl Info {
             "bytes_retrans" => self.bytes_retrans,
             "dsack_dups" => self.dsack_dups,
             "rcv_ooopack" => self.rcv_ooopack,
+            "delivered" => self.delivered_bytes.div_ceil(mss.into()),
+            "delivery_rate" => self.delivery_rate,
+            "delivery_rate_app_limited" => self.delivery_rate_app_limited.into(),
+            "reord_seen" => self.reord_seen.into(),
             "snd_wnd" => self.snd_wnd.into(),
             "rcv_wnd" => self.rcv_wnd.into(),
             _ => return None,
@@ -338,6 +351,13 @@ impl<P: Page> Connection<P> {
             device_limit_bytes: self.device.limit_bytes(),
             pacing_rate: self.pacing_rate.bytes_per_second(),
             max_pacing_rate: self.options.max_pacing_rate.bytes_per_second(),
+            delivered_bytes: self.delivery.delivered_bytes(),
+            delivery_rate: self.delivery.latest().map_or(0, Sample::rate),
+            delivery_rate_app_limited: self
+                .delivery
+                .latest()
+                .is_some_and(|sample| sample.is_app_limited),
+            reord_seen: self.rack.reordering_events(),
             congestion_control: self.congestion.name(),
         }
     }
@@ -346,18 +366,18 @@ impl<P: Page> Connection<P> {
         match self.recovery.phase() {
             Phase::Recovery { .. } => CaState::Recovery,
             Phase::Loss { .. } => CaState::Loss,
+            Phase::Reducing { .. } => CaState::Cwr,
             Phase::Open if self.retransmits.sacked_bytes() > 0 => CaState::Disorder,
             Phase::Open if self.recovery.dup_acks() > 0 => CaState::Disorder,
             Phase::Open => CaState::Open,
         }
     }
 
-    /// Counts segments as Linux does: each packet given to the device in whole segments, rounded
-    /// up.
+    /// Counts segments as Linux does: as they were sent.
     fn segments(&self) -> Segments {
         let mut segments = Segments::default();
-        for sent in &self.retransmits.entries {
-            let count = sent.len().div_ceil(self.snd.mss.max(1));
+        for sent in self.retransmits.iter() {
+            let count = sent.segments();
             segments.unacked += count;
             for (flag, place) in [
                 (SentFlags::SACKED, &mut segments.sacked),

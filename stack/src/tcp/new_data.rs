@@ -98,6 +98,7 @@ impl<P: Page> Connection<P> {
             bytes,
             fin: fin && bytes == waiting,
             again: false,
+            probe: false,
         })
     }
 
@@ -160,7 +161,7 @@ impl<P: Page> Connection<P> {
         {
             return false;
         }
-        let oldest = self.retransmits.entries.front();
+        let oldest = self.retransmits.iter().next();
         let deferral = Deferral {
             bytes,
             full_bytes: most,

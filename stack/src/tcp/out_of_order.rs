@@ -28,7 +28,7 @@ impl Range {
         self.end.distance_from(self.start)
     }
 
-    fn contains(self, other: Self) -> bool {
+    pub(super) fn contains(self, other: Self) -> bool {
         self.start.before_or_eq(other.start) && self.end.after_or_eq(other.end)
     }
 }

@@ -8,7 +8,6 @@ use super::{
     device_share::DeviceQueue,
     new_data::Held,
     out_of_order::Range,
-    recovery::Phase,
     send_queue::Payload,
     seq::SeqNum,
     timers::arm,
@@ -46,7 +45,10 @@ pub(super) struct Run {
     pub(super) seq: SeqNum,
     pub(super) bytes: u32,
     pub(super) fin: bool,
+    /// Whether it has been sent before.
     pub(super) again: bool,
+    /// Whether it is a probe for a lost tail.
+    pub(super) probe: bool,
 }
 
 impl<P: Page> Connection<P> {
@@ -117,6 +119,17 @@ impl<P: Page> Connection<P> {
             return Transmit::Idle;
         }
         self.set_mss(route);
+        if self.recovery.frto.wants_new() {
+            match self.next_new(ctx, queue, route) {
+                Ok(run) => return self.send_run(ctx, queue, ip, route, run),
+                // It will go soon.
+                Err(Held::Device | Held::Pacing) => {}
+                Err(Held::CongestionWindow | Held::Other) => self.recovery.frto.give_up(),
+            }
+        }
+        if let Some(run) = self.loss_probe() {
+            return self.send_run(ctx, queue, ip, route, run);
+        }
         if let Some(run) = self.next_retransmission(route) {
             return self.send_run(ctx, queue, ip, route, run);
         }
@@ -132,6 +145,9 @@ impl<P: Page> Connection<P> {
                 self.usage.on_burst_end(in_flight, limited, una, nxt);
                 if matches!(held, Held::Device | Held::Pacing) {
                     self.usage.held_back();
+                }
+                if held == Held::Other && self.is_app_limited() {
+                    self.delivery.on_app_limited(in_flight);
                 }
             }
             Err(_) => {}
@@ -227,8 +243,9 @@ impl<P: Page> Connection<P> {
     pub(super) fn on_packet_too_big(&mut self, mtu_bytes: u16) {
         let headers = self.ip_header_bytes() + MIN_HEADER_BYTES as u32 + self.option_bytes();
         if u32::from(mtu_bytes).saturating_sub(headers) < self.snd.mss {
-            let reneged = self.retransmits.mark_all_lost();
-            self.scoreboard.timed_out(reneged);
+            let mss = u32::from(mtu_bytes).saturating_sub(headers).max(MIN_MSS);
+            self.retransmits.mark_larger_lost(mss);
+            self.recovery.on_packet_too_big(self.snd.nxt);
         }
     }
 
@@ -401,32 +418,6 @@ impl<P: Page> Connection<P> {
         }
     }
 
-    /// Lost data that may be sent again now.
-    fn next_retransmission(&mut self, route: &Route) -> Option<Run> {
-        if self.retransmits.pending_bytes() == 0 {
-            return None;
-        }
-        let mss = self.mss_now();
-        let room = self.window.cwnd.saturating_sub(self.pipe_bytes());
-        // The first one of a recovery goes whatever is in flight (RFC 6675 §5, step 4.3).
-        let is_first = self.retransmits.retransmitted_bytes() == 0;
-        if room < mss && !is_first {
-            return None;
-        }
-        let most = self
-            .max_run_bytes(route, mss)
-            .min((room / mss * mss).max(mss));
-        let Range { start, end } = self.retransmits.next_pending(most)?;
-        let data_end = self.data_end();
-        let fin = end.after(data_end);
-        Some(Run {
-            seq: start,
-            bytes: end.earliest(data_end).bytes_since(start),
-            fin,
-            again: true,
-        })
-    }
-
     /// After an idle time the window says nothing about the path any more (RFC 5681 §4.1).
     pub(super) fn restart_after_idle(&mut self, ctx: &Context<'_>) {
         if !self.retransmits.is_empty() {
@@ -453,6 +444,7 @@ impl<P: Page> Connection<P> {
             bytes: wanted,
             mut fin,
             again,
+            probe,
         } = run;
         let mss = self.mss_now();
         let mut payload = Payload::new();
@@ -523,6 +515,7 @@ impl<P: Page> Connection<P> {
                 bytes,
                 fin,
                 again,
+                probe,
             },
             mss,
         );
@@ -536,6 +529,7 @@ impl<P: Page> Connection<P> {
             bytes,
             fin,
             again,
+            probe,
         } = run;
         let len = bytes + u32::from(fin);
         let segments = u64::from(bytes.div_ceil(mss).max(1));
@@ -544,24 +538,22 @@ impl<P: Page> Connection<P> {
         if bytes > 0 {
             self.stats.data_segs_out += segments;
         }
+        let in_flight = self.retransmits.in_flight_bytes();
+        let snapshot = self.delivery.on_send(ctx.now, in_flight);
+        let range = Range::new(seq, seq + len);
+        self.recovery.on_sent(len);
         if again {
-            self.stats.bytes_retrans += u64::from(bytes);
-            self.stats.total_retrans += segments;
-            ctx.counters.retrans_segs += segments;
-            if matches!(self.recovery.phase(), Phase::Recovery { .. }) {
-                ctx.counters.fast_retrans += segments;
-            } else {
-                ctx.counters.slow_start_retrans += segments;
-            }
             self.retransmits
-                .mark_retransmitted(Range::new(seq, seq + len), ctx.now);
+                .mark_retransmitted(range, mss as u16, ctx.now, snapshot);
+            self.note_again(ctx, run, segments);
         } else {
             ctx.counters.out_segs += segments;
             ctx.counters.orig_data_sent += segments;
             if self.retransmits.is_empty() {
                 self.stalled_since = ctx.now;
             }
-            self.retransmits.push(seq, len, ctx.now);
+            self.retransmits.push(range, mss as u16, ctx.now, snapshot);
+            self.recovery.frto.on_new_sent();
             self.snd.nxt = seq + len;
             self.snd_nxt_advanced();
             if bytes % mss != 0 {
@@ -577,10 +569,16 @@ impl<P: Page> Connection<P> {
             .sent(ctx.now, bytes, self.pacing_rate, self.stats.data_segs_out);
         self.snd.last_data_at = ctx.now;
         self.ack_policy.data_sent(ctx.now);
-        // RFC 6298 §5.1; a retransmission starts the clock anew, as its answer takes a round trip.
-        if self.timers.retransmit.is_none() {
+        // RFC 6298 §5.1; the answer to a retransmission of the first segment, or to a probe, takes a
+        // round trip from now.
+        let is_head_again = again && seq == self.snd.una;
+        if self.timers.retransmit.is_none() || is_head_again || probe {
             arm(&mut self.timers.retransmit, ctx.now, self.rtt.rto());
         }
+        if probe {
+            self.note_probe(ctx, range, again);
+        }
+        self.plan_probe(ctx);
         self.ack_sent(ctx);
     }
 
@@ -612,6 +610,7 @@ impl<P: Page> Connection<P> {
         let fin_waits = self.snd.closed && self.snd.nxt.before_or_eq(self.data_end());
         self.rcv.ack_now
             || self.snd.probe.is_some()
+            || self.tlp.is_due()
             || self.retransmits.pending_bytes() > 0
             || (self.state.can_send() && (self.notsent_bytes() > 0 || fin_waits))
     }

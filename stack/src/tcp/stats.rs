@@ -55,12 +55,42 @@ counters! {
         slow_start_retrans = "TcpExtTCPSlowStartRetrans",
         /// Retransmission timeouts.
         timeouts = "TcpExtTCPTimeouts",
+        /// Retransmissions that were lost in their turn.
+        lost_retransmit = "TcpExtTCPLostRetransmit",
+        /// Retransmissions while the device was not done with what had been sent before.
+        spurious_rtx_host_queues = "TcpExtTCPSpuriousRtxHostQueues",
+        /// Timeouts found to have been spurious (RFC 5682).
+        spurious_rtos = "TcpExtTCPSpuriousRTOs",
+        /// Tail loss probes sent.
+        loss_probes = "TcpExtTCPLossProbes",
+        /// Losses that a probe repaired.
+        loss_probe_recovery = "TcpExtTCPLossProbeRecovery",
+        /// Data that arrived behind data sent later, as SACKs tell.
+        sack_reorder = "TcpExtTCPSACKReorder",
+        /// Data that arrived although it was held for lost, as timestamps tell.
+        ts_reorder = "TcpExtTCPTSReorder",
+        /// Fast recoveries undone at their end.
+        full_undo = "TcpExtTCPFullUndo",
+        /// Fast recoveries undone before their end.
+        partial_undo = "TcpExtTCPPartialUndo",
+        /// Fast recoveries undone by reports of duplicates.
+        dsack_undo = "TcpExtTCPDSACKUndo",
+        /// Recoveries from timeouts undone.
+        loss_undo = "TcpExtTCPLossUndo",
         /// SACK blocks that could not be true.
         sack_discard = "TcpExtTCPSACKDiscard",
         /// Duplicates reported to peers.
         dsack_old_sent = "TcpExtTCPDSACKOldSent",
         /// Out-of-order duplicates reported to peers.
         dsack_ofo_sent = "TcpExtTCPDSACKOfoSent",
+        /// Reports of duplicates of data held out of order.
+        dsack_ofo_recv = "TcpExtTCPDSACKOfoRecv",
+        /// Reports of duplicates of what was sent before the last loss was found.
+        dsack_ignored_old = "TcpExtTCPDSACKIgnoredOld",
+        /// Reports of duplicates while there was nothing to undo.
+        dsack_ignored_no_undo = "TcpExtTCPDSACKIgnoredNoUndo",
+        /// Reports of duplicates that cannot be ours.
+        dsack_ignored_dubious = "TcpExtTCPDSACKIgnoredDubious",
         /// Duplicates that peers reported.
         dsack_recv = "TcpExtTCPDSACKRecv",
         /// Reports of a gap left out.

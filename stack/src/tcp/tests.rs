@@ -6,6 +6,7 @@ mod handshake;
 pub(in crate::tcp) mod harness;
 mod hostile;
 mod loss;
+mod lossy;
 mod memory;
 mod options;
 mod sockets;

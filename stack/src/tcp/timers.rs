@@ -8,6 +8,10 @@ use alloc::vec::Vec;
 pub(super) struct Timers {
     /// Retransmission of data, SYN or FIN (RFC 6298).
     pub(super) retransmit: Option<Instant>,
+    /// End of the patience with data overtaken by later data (RFC 8985 §6.2).
+    pub(super) reorder: Option<Instant>,
+    /// Probe for a lost tail (RFC 8985 §7).
+    pub(super) probe: Option<Instant>,
     /// Probe of a window too small to send into (RFC 9293 §3.8.6.1).
     pub(super) persist: Option<Instant>,
     /// When data that pacing holds may leave ([`super::pacing`]).
@@ -25,16 +29,25 @@ impl Timers {
     pub(super) fn earliest(&self) -> Option<Instant> {
         let Self {
             retransmit,
+            reorder,
+            probe,
             persist,
             pace,
             delayed_ack,
             keepalive,
             linger,
         } = *self;
-        [retransmit, persist, pace, delayed_ack, keepalive, linger]
-            .into_iter()
-            .flatten()
-            .min()
+        let timers = [
+            retransmit,
+            reorder,
+            probe,
+            persist,
+            pace,
+            delayed_ack,
+            keepalive,
+            linger,
+        ];
+        timers.into_iter().flatten().min()
     }
 
     /// Whether `timer` has run out; stops it if so.

@@ -112,8 +112,8 @@ fn close_that_is_never_answered_is_given_up() {
     h.poll();
     h.pass(Duration::from_secs(2000));
     let sent = h.sent();
-    // The data, the FIN, `tcp_orphan_retries`, the reset.
-    assert_eq!(sent.len(), 2 + 8 + 1);
+    // The data, the FIN, a loss probe, `tcp_orphan_retries`, the reset.
+    assert_eq!(sent.len(), 2 + 1 + 8 + 1);
     assert!(sent.last().unwrap().header.flags.contains(Flags::RST));
     assert_eq!(h.tcp.count(), (0, 0));
 }

@@ -246,11 +246,25 @@ impl Harness {
         self.established_with(|_| {})
     }
 
+    /// The same over a path with this round-trip time.
+    pub(super) fn established_after(&mut self, rtt: Duration) -> (ConnectionId, u32) {
+        self.handshake(rtt, |_| {})
+    }
+
     pub(in crate::tcp) fn established_with(
         &mut self,
         change: impl FnOnce(&mut Header),
     ) -> (ConnectionId, u32) {
+        self.handshake(Duration::ZERO, change)
+    }
+
+    fn handshake(
+        &mut self,
+        rtt: Duration,
+        change: impl FnOnce(&mut Header),
+    ) -> (ConnectionId, u32) {
         let id = self.connect();
+        self.pass(rtt);
         let iss = self.one().header.seq;
         self.input_with(
             Flags::SYN | Flags::ACK,

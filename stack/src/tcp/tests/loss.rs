@@ -11,6 +11,9 @@ use crate::{
 };
 use proptest::prelude::*;
 
+/// Round-trip time of the paths to hand-made peers.
+const RTT: Duration = Duration::from_millis(20);
+
 /// Whether a frame is TCP with data.
 fn has_data(frame: &Frame) -> bool {
     frame.bytes.get(23) == Some(&6) && frame.bytes.len() > 14 + 20 + 32
@@ -122,11 +125,12 @@ fn duplicates_and_reordering_lose_nothing() {
 #[test]
 fn rfc_3042_limited_transmit() {
     let mut h = Harness::new();
-    let (id, iss) = h.established();
+    let (id, iss) = h.established_after(RTT);
     let first = iss.wrapping_add(1);
     h.write(id, &vec![1; 100_000]);
     let sent: u32 = h.sent().iter().map(|out| out.payload.len() as u32).sum();
     assert_eq!(sent, 10 * MSS);
+    h.pass(RTT);
     for count in 1..=2 {
         h.input_with(Flags::ACK, peer(0), first, &[], |header| {
             let block = sack(iss, MSS, MSS + count * MSS);
@@ -153,6 +157,7 @@ fn rfc_3042_limited_transmit() {
 #[test]
 fn timeout_sends_the_first_segment_and_backs_off() {
     let mut h = Harness::new();
+    h.tcp.config_mut().tail_loss_probe = false;
     let (id, iss) = h.established();
     h.write(id, &vec![1; 20_000]);
     h.sent();
@@ -267,6 +272,9 @@ proptest! {
                 config.sack = sack;
                 config.timestamps = timestamps;
                 config.rcvbuf_bytes = rcvbuf;
+                // This is not about how long one tries.
+                config.retries2 = 100;
+                config.orphan_retries = 100;
             });
             network.hook(host, trace(seed ^ salt, loss, duplicate, delay));
         }
