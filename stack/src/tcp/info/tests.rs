@@ -5,7 +5,7 @@ use crate::wire::tcp::Flags;
 #[test]
 fn fields_by_linux_names() {
     let mut h = Harness::new();
-    let (id, iss) = h.established();
+    let (id, iss) = h.established_after(Duration::from_millis(20));
     let now = h.now;
     h.tcp.set_options(id, now, |options| options.nodelay = true);
     for _ in 0..3 {

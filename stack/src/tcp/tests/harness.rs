@@ -247,7 +247,7 @@ impl Harness {
     }
 
     /// The same over a path with this round-trip time.
-    pub(super) fn established_after(&mut self, rtt: Duration) -> (ConnectionId, u32) {
+    pub(in crate::tcp) fn established_after(&mut self, rtt: Duration) -> (ConnectionId, u32) {
         self.handshake(rtt, |_| {})
     }
 
