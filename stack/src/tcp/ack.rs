@@ -55,7 +55,11 @@ impl<P: Page> Connection<P> {
             };
             self.sample_rtt(ctx, rtt);
             delivered.merge(acked);
-            delivered_bytes += acked.bytes.saturating_sub(dup_acked);
+            // Duplicates told of the rest already, but not of what filled the gap.
+            delivered_bytes += acked
+                .bytes
+                .saturating_sub(dup_acked)
+                .max(acked.bytes.min(self.snd.mss));
         } else {
             self.sample_rtt(ctx, delivered.rtt);
             if self.timers.persist.is_some() || self.snd.wnd == 0 {
