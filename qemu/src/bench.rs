@@ -118,8 +118,13 @@ fn measure_round(
             round,
             memory_mib: spec.memory_mib,
             boot: phase(&label, || domain::boot(dom0, &spec))?,
+            reading_cpu_s: 0.0,
             rows: Vec::new(),
         });
+    }
+    let reading_cpu_s = domain::reading_cost(dom0)?;
+    for run in &mut runs {
+        run.reading_cpu_s = reading_cpu_s;
     }
     let names: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
     let names = names.join(", ");
@@ -152,8 +157,10 @@ fn measure_test(
             .iter()
             .zip(&mut slices)
             .filter(|(run, _)| run.guest == *guest);
-        for (row, slice) in own.flat_map(|(_, rows)| rows).zip(measured) {
-            row.push(slice);
+        for (run, rows) in own {
+            for (row, slice) in rows.iter_mut().zip(&measured) {
+                row.push(slice.without_reading(run.reading_cpu_s));
+            }
         }
     }
     for (run, rows) in runs.iter_mut().zip(slices) {

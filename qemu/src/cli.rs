@@ -231,7 +231,7 @@ Options:
                          for each one executed, both processors taking turns. A figure is
                          then the work of dom0 and guest together, the same on a busy host
                          and an idle one: for comparing versions and guests. TCG only; a
-                         second takes about seven.
+                         slice of a second takes about twelve.
 ";
 
 const TEST_USAGE: &str = "\

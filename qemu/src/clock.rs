@@ -33,7 +33,7 @@ impl Clock {
     pub(crate) fn patience(self) -> u32 {
         match self {
             Self::Host => 1,
-            // Seven on an idle host while both processors work.
+            // A slice of a second and what belongs to it take twelve on a host that is not busy.
             Self::Instructions => 20,
         }
     }

@@ -248,6 +248,36 @@ fn cpu_times(text: &str, kind: Kind) -> Result<CpuTimes> {
     })
 }
 
+/// dom0's CPU seconds for one `xl list`, from several in a row: xl counts in tenths.
+///
+/// Between the readings around a measurement lie the end of one and the start of the next, as much
+/// as a whole one in all: a seventh of a second under TCG, which a short slice would show.
+pub(crate) fn reading_cost(dom0: &mut Agent) -> Result<f64> {
+    const READINGS: u32 = 10;
+    let script = format!(
+        "xl list
+left={READINGS}
+while [ $left -gt 1 ]; do
+    xl list > /dev/null
+    left=$((left - 1))
+done
+xl list"
+    );
+    let text = dom0.run(&script, XL_TIMEOUT)?.success("xl list")?;
+    let span_s =
+        dom0_span(&text).with_context(|| format!("expected Domain-0 twice in `{text}`"))?;
+    Ok(span_s / f64::from(READINGS))
+}
+
+/// dom0's CPU seconds between two lists.
+fn dom0_span(text: &str) -> Option<f64> {
+    let lines = text.lines().filter_map(|line| list_line(line, "Domain-0"));
+    match lines.collect::<Vec<_>>()[..] {
+        [ref first, ref last] => Some(last.time_s - first.time_s),
+        _ => None,
+    }
+}
+
 /// A domain's state letters in `xl list`, `None` when there is no such domain.
 pub(crate) fn state(dom0: &mut Agent, kind: Kind) -> Result<Option<String>> {
     let text = dom0.run("xl list", XL_TIMEOUT)?.success("xl list")?;
@@ -306,7 +336,8 @@ pub(crate) fn destroy(dom0: &mut Agent, kind: Kind) -> Result<()> {
     Ok(())
 }
 
-/// Runs dom0's iperf3 as client of the guest for `time_s` and says what that cost.
+/// Runs dom0's iperf3 as client of the guest for `time_s` and says what that cost, one reading of
+/// the costs included.
 pub(crate) fn iperf3(
     dom0: &mut Agent,
     kind: Kind,

@@ -52,6 +52,7 @@ fn guest(run: &GuestRun, results: &Results) -> String {
         round,
         memory_mib,
         boot,
+        reading_cpu_s: _,
         rows,
     } = run;
     let mut lines = vec![

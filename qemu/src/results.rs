@@ -49,6 +49,8 @@ pub(crate) struct GuestRun {
     pub(crate) memory_mib: u32,
     /// How long it took to start.
     pub(crate) boot: BootTimes,
+    /// dom0's CPU seconds for reading a slice's CPU times, which the slices' do not contain.
+    pub(crate) reading_cpu_s: f64,
     /// The measurements.
     pub(crate) rows: Vec<Row>,
 }
@@ -86,7 +88,7 @@ pub(crate) struct Slice {
     pub(crate) retransmits: Option<i64>,
     /// Bytes of the iperf3 run, both directions together.
     pub(crate) run_bytes: u64,
-    /// dom0's vCPU seconds for them.
+    /// dom0's vCPU seconds for them, without those of the reading.
     pub(crate) dom0_cpu_s: f64,
     /// The guest's.
     pub(crate) guest_cpu_s: f64,
@@ -111,6 +113,14 @@ impl Slice {
             run_bytes,
             dom0_cpu_s: dom0_s,
             guest_cpu_s: guest_s,
+        }
+    }
+
+    /// The slice without what reading its CPU times cost dom0.
+    pub(crate) fn without_reading(&self, reading_cpu_s: f64) -> Self {
+        Self {
+            dom0_cpu_s: (self.dom0_cpu_s - reading_cpu_s).max(0.0),
+            ..self.clone()
         }
     }
 }

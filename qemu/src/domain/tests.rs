@@ -66,6 +66,14 @@ fn a_measurement_costs_what_xl_counted_between() {
 }
 
 #[test]
+fn what_reading_costs_lies_between_two_lists() {
+    let later = XL_LIST.replace("62.7", "64.2");
+    let span_s = dom0_span(&format!("{XL_LIST}{later}")).unwrap();
+    assert!((span_s - 1.5).abs() < 1e-9);
+    assert_eq!(dom0_span(XL_LIST), None);
+}
+
+#[test]
 fn a_failed_measurement_says_why() {
     let error = |text: &str| measured(text, Kind::Paceline).unwrap_err().to_string();
     let refused = r#"{"end": {}, "error": "unable to connect"}"#;

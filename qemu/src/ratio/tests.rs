@@ -26,6 +26,7 @@ fn run(guest: Kind, round: u32, test: &str, rates: &[f64]) -> GuestRun {
             create_s: 1.0,
             first_ping_s: 0.5,
         },
+        reading_cpu_s: 0.0,
         rows: vec![Row::new(test.to_owned(), slices)],
     }
 }

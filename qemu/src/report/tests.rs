@@ -31,6 +31,7 @@ fn run(guest: Kind, round: u32, rates: &[f64]) -> GuestRun {
             create_s: 1.25,
             first_ping_s: 0.5,
         },
+        reading_cpu_s: 0.0,
         rows: vec![Row::new(
             "dom0 → guest".to_owned(),
             rates.iter().map(slice).collect(),

@@ -27,6 +27,7 @@ fn results(rates: &[(Kind, f64)]) -> Results {
                 create_s: 1.0,
                 first_ping_s: 0.5,
             },
+            reading_cpu_s: 0.0,
             rows: vec![Row::new("dom0 → guest".to_owned(), vec![slice(*rate)])],
         })
         .collect();
@@ -121,4 +122,14 @@ fn the_document_names_guests_in_lower_case() {
     let row = &json["boots"][0]["rows"][0];
     assert_eq!(row["retransmits"], 3);
     assert_eq!(row["slices"][0]["mbit_per_s"], 1.0);
+}
+
+#[test]
+fn reading_costs_nobody_time() {
+    let near = |left: f64, right: f64| (left - right).abs() < 1e-9;
+    let slice = slice(100.0);
+    assert!(near(slice.without_reading(0.25).dom0_cpu_s, 1.75));
+    assert!(near(slice.without_reading(0.25).guest_cpu_s, 4.0));
+    // Tenths may round the other way.
+    assert!(near(slice.without_reading(2.1).dom0_cpu_s, 0.0));
 }
