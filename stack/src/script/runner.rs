@@ -100,6 +100,8 @@ impl<'a> Runner<'a> {
             steps: 0,
             trace,
         };
+        // As where the scripts come from: Linux paces no CUBIC by itself.
+        runner.machine.tcp().config_mut().pacing = false;
         if plan.flavor == Flavor::FreeBsd {
             let config = runner.machine.tcp().config_mut();
             for (name, value) in [

@@ -245,11 +245,11 @@ mod tests {
         let csv = trace.csv();
         let columns = |line: &str| line.split(',').count();
         assert_eq!(csv.lines().count(), samples.len() + 1);
-        assert!(csv.lines().all(|line| columns(line) == 13));
+        assert!(csv.lines().all(|line| columns(line) == 15));
         let rates = rates(samples);
         let most = rates.iter().map(|(_, rate)| *rate).max();
         assert!(
-            (9_000_000..11_000_000).contains(&most.unwrap_or(0)),
+            (9_000_000..14_000_000).contains(&most.unwrap_or(0)),
             "{rates:?}"
         );
         assert!(trace.chart("test").is_some());

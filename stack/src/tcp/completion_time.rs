@@ -6,33 +6,33 @@
 //! (Little's law: rate × time *is* what is in the device), and with any headroom grow until the
 //! ring is full.
 //!
-//! So the estimate, [`CompletionTime::us`], is a base time that goes by means over rounds (all
-//! that is in the device at a round's start is done at its end):
+//! So the estimate, [`CompletionTime::us`], is a base time that goes by means over rounds: all
+//! that is in the device at a round's start is done at its end, and [`ROUND_SAMPLES`] have been
+//! taken.
 //!
-//! * A round that is faster lowers it, halfway each time.
+//! * A round that is faster lowers it, halfway each time. That makes it the least of many means,
+//!   and these must not vary much, or the limit would be too small for the time that is usual.
 //! * Times that are slower by no more than our own queue explains leave it.
-//! * From time to time the queue is made short for two rounds, and the second of them tells the
-//!   base anew: when times have been slower for long; seldom, when they have not, since a queue that
-//!   the base already counts in is not seen otherwise; soon again, when that has lowered it.
+//! * From time to time the queue is made short, and a round of that tells the base anew: when times
+//!   have been slower for long; seldom, when they have not, since a queue that the base already
+//!   counts in is not seen otherwise; soon again, when that has lowered it.
 //! * Times far from the base that the queue does not explain replace it after
 //!   [`WINDOW`] completions, up or down.
 //!
 //! Completions seen at one moment are one sample, the longest of them: a device that answers in
 //! batches holds the first of each batch longest, and that is what the limit must bridge.
 
-use crate::time::{Duration, Instant};
-
 /// Samples in a row that must agree that the time has changed.
-pub(super) const WINDOW: usize = 4;
+const WINDOW: usize = 6;
 /// A change is one by this factor.
 const JUMP: u32 = 2;
 /// Differences below this are the clock's, or the loop's.
 const SLACK_US: u32 = 20;
-/// Base times from one short queue to the next: when the last lowered the base, when times are
-/// slower than the base, and otherwise.
-const PROBE_BASES: [u64; 3] = [16, 64, 256];
-/// The queue is not made short oftener than this.
-const MIN_PROBE_INTERVAL: Duration = Duration::from_millis(10);
+/// Samples of a round at least.
+const ROUND_SAMPLES: u32 = 32;
+/// Rounds from one short queue to the next: when the last lowered the base, when times are slower
+/// than the base, and otherwise.
+const PROBE_ROUNDS: [u32; 3] = [4, 32, 128];
 
 /// The estimate of one device queue.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,12 +43,22 @@ pub(super) struct CompletionTime {
     /// Samples in `recent`.
     samples: usize,
     round: Round,
-    /// When the base was last told anew.
-    told_at: Instant,
+    /// Rounds since the base was last told anew.
+    rounds: u32,
     /// Whether that lowered it.
     is_settling: bool,
-    /// Rounds left until the base is told anew.
-    probe_rounds: u8,
+    probe: Probe,
+}
+
+/// A queue that is kept short to measure the base.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Probe {
+    #[default]
+    Off,
+    /// What was given to the device before must be done first.
+    Draining,
+    /// This round tells.
+    Measuring,
 }
 
 /// Sums over a round.
@@ -57,6 +67,7 @@ struct Round {
     /// Bytes that must be done for it to end.
     bytes: u64,
     done_bytes: u64,
+    samples: u32,
     /// Times weighted by bytes.
     held_us_bytes: u64,
 }
@@ -69,24 +80,17 @@ impl CompletionTime {
 
     /// Whether the queue must be kept short for now, so that the base shows.
     pub(super) fn is_probing(&self) -> bool {
-        self.probe_rounds > 0
+        self.probe != Probe::Off
     }
 
-    /// At `now` the device was done with `bytes` bytes, some of which it had held for `held_us`.
+    /// The device is done with `bytes` bytes, some of which it held for `held_us`.
     /// `queue_us` is how long our own queue can have made that, `left_bytes` what it still holds.
-    pub(super) fn sample(
-        &mut self,
-        now: Instant,
-        held_us: u32,
-        bytes: u64,
-        queue_us: u32,
-        left_bytes: u64,
-    ) {
+    pub(super) fn sample(&mut self, held_us: u32, bytes: u64, queue_us: u32, left_bytes: u64) {
         self.recent.rotate_left(1);
         self.recent[WINDOW - 1] = held_us;
         self.samples = (self.samples + 1).min(WINDOW);
         let Some(base_us) = self.base_us else {
-            self.restart(now, held_us, left_bytes);
+            self.restart(held_us, left_bytes);
             return;
         };
         let lowest = self.recent.iter().copied().min().unwrap_or(held_us);
@@ -96,26 +100,29 @@ impl CompletionTime {
             let is_slower = lowest > explained_us.saturating_mul(JUMP).saturating_add(SLACK_US);
             let is_faster = highest.saturating_mul(JUMP).saturating_add(SLACK_US) < base_us;
             if is_slower {
-                self.restart(now, lowest, left_bytes);
+                self.restart(lowest, left_bytes);
                 return;
             }
             if is_faster {
-                self.restart(now, highest, left_bytes);
+                self.restart(highest, left_bytes);
                 return;
             }
         }
+        self.round.samples += 1;
         self.round.done_bytes += bytes;
         self.round.held_us_bytes += u64::from(held_us) * bytes;
-        if self.round.done_bytes >= self.round.bytes {
-            self.end_round(now, base_us, left_bytes);
+        let is_over = self.probe == Probe::Draining || self.round.samples >= ROUND_SAMPLES;
+        if is_over && self.round.done_bytes >= self.round.bytes {
+            self.end_round(base_us, left_bytes);
         }
     }
 
     /// All that was in the device when the round began is done.
-    fn end_round(&mut self, now: Instant, base_us: u32, left_bytes: u64) {
+    fn end_round(&mut self, base_us: u32, left_bytes: u64) {
         let Round {
             bytes: _,
             done_bytes,
+            samples: _,
             held_us_bytes,
         } = self.round;
         let mean_us = (held_us_bytes / done_bytes.max(1)) as u32;
@@ -123,38 +130,43 @@ impl CompletionTime {
             bytes: left_bytes,
             ..Round::default()
         };
-        if self.probe_rounds > 0 {
-            self.probe_rounds -= 1;
-            if self.probe_rounds == 0 {
-                self.base_us = Some(mean_us);
-                self.told_at = now;
-                self.is_settling = mean_us < base_us - base_us / 16;
+        match self.probe {
+            Probe::Draining => {
+                self.probe = Probe::Measuring;
+                return;
             }
-            return;
+            Probe::Measuring => {
+                self.probe = Probe::Off;
+                self.base_us = Some(mean_us);
+                self.rounds = 0;
+                self.is_settling = mean_us < base_us - base_us / 16;
+                return;
+            }
+            Probe::Off => {}
         }
         if mean_us < base_us {
             self.base_us = Some(mean_us.midpoint(base_us));
         }
-        let [settling, slower, otherwise] = PROBE_BASES;
-        let bases = if self.is_settling {
+        let [settling, slower, otherwise] = PROBE_ROUNDS;
+        let rounds = if self.is_settling {
             settling
         } else if mean_us > base_us.saturating_add(base_us / 16) {
             slower
         } else {
             otherwise
         };
-        let interval = Duration::from_micros(u64::from(base_us) * bases);
-        if now.since(self.told_at) > interval.max(MIN_PROBE_INTERVAL) {
-            self.probe_rounds = 2;
+        self.rounds += 1;
+        if self.rounds >= rounds {
+            self.probe = Probe::Draining;
         }
     }
 
     /// The base is `base_us`, whatever it was.
-    fn restart(&mut self, now: Instant, base_us: u32, left_bytes: u64) {
+    fn restart(&mut self, base_us: u32, left_bytes: u64) {
         self.base_us = Some(base_us);
-        self.told_at = now;
+        self.rounds = 0;
         self.is_settling = false;
-        self.probe_rounds = 0;
+        self.probe = Probe::Off;
         self.round = Round {
             bytes: left_bytes,
             ..Round::default()

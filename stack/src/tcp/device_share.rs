@@ -136,7 +136,12 @@ impl DeviceQueue {
 
     /// All completions of this moment have been told.
     pub(super) fn end_pass(&mut self) {
-        let Some(Pass { at, held_us, bytes }) = self.pass.take() else {
+        let Some(Pass {
+            at: _,
+            held_us,
+            bytes,
+        }) = self.pass.take()
+        else {
             return;
         };
         let left_bytes = self.in_device_bytes;
@@ -146,7 +151,7 @@ impl DeviceQueue {
         });
         self.completions += 1;
         self.drain.end_pass(left_bytes);
-        self.time.sample(at, held_us, bytes, queue_us, left_bytes);
+        self.time.sample(held_us, bytes, queue_us, left_bytes);
     }
 
     /// What each flow that could use more may have of the ring.

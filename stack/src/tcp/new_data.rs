@@ -49,6 +49,9 @@ impl<P: Page> Connection<P> {
         if self.device.is_throttled() {
             return Err(Held::Device);
         }
+        if self.retransmits.is_empty() {
+            self.pacer.rested(ctx.now, self.window.initial());
+        }
         self.timers.pace = self.held_by_pacing(ctx.now);
         if self.timers.pace.is_some() {
             ctx.counters.pacing_held += 1;

@@ -565,8 +565,7 @@ impl<P: Page> Connection<P> {
             }
             self.timers.persist = None;
         }
-        self.pacer
-            .sent(ctx.now, bytes, self.pacing_rate, self.stats.data_segs_out);
+        self.pacer.sent(ctx.now, bytes, self.pacing_rate);
         self.snd.last_data_at = ctx.now;
         self.ack_policy.data_sent(ctx.now);
         // RFC 6298 §5.1; the answer to a retransmission of the first segment, or to a probe, takes a

@@ -19,8 +19,6 @@ use crate::time::Instant;
 const QUANTUM_NS: u64 = 1_000_000;
 /// Held flows are looked at when the clock passes a multiple of this.
 const GRID_US: u64 = 500;
-/// Segments at a connection's start that leave unpaced, as in Linux: the initial window.
-const UNPACED_SEGS: u64 = 10;
 /// Round-trip time to assume before the first sample, as Linux does.
 const UNKNOWN_RTT_US: u64 = 1000;
 
@@ -63,6 +61,8 @@ impl Ratios {
 pub(super) struct Pacer {
     /// Its earliest departure time.
     next_ns: u64,
+    /// What may still leave before it.
+    unpaced_bytes: u32,
     /// Whether the flow has run ahead of its time and waits for it.
     is_holding: bool,
 }
@@ -70,6 +70,10 @@ pub(super) struct Pacer {
 impl Pacer {
     /// Until when the next packet is held; none: it may leave.
     pub(super) fn holds_until(&mut self, now: Instant) -> Option<Instant> {
+        if self.unpaced_bytes > 0 {
+            self.is_holding = false;
+            return None;
+        }
         let now_ns = nanoseconds(now);
         let ahead_ns = if self.is_holding { 0 } else { QUANTUM_NS };
         self.is_holding = self.next_ns > now_ns.saturating_add(ahead_ns);
@@ -80,14 +84,21 @@ impl Pacer {
         })
     }
 
-    /// Notes that `bytes` bytes of payload left, the last of `data_segs_out` segments so far.
+    /// Nothing is in flight: what a connection may send at its start in one burst
+    /// ([`CongestionWindow::initial`]), it may send so now, if it has not just done so: an answer
+    /// that fits does not dawdle. It counts, so that the rate is kept in the long run.
+    pub(super) fn rested(&mut self, now: Instant, initial_window_bytes: u32) {
+        if self.next_ns <= nanoseconds(now) {
+            self.unpaced_bytes = initial_window_bytes;
+        }
+    }
+
+    /// Notes that `bytes` bytes of payload left.
     ///
     /// A flow that comes late, be it for want of data or because its timer did, may catch up on a
     /// quantum and no more.
-    pub(super) fn sent(&mut self, now: Instant, bytes: u32, rate: Rate, data_segs_out: u64) {
-        if data_segs_out <= UNPACED_SEGS {
-            return;
-        }
+    pub(super) fn sent(&mut self, now: Instant, bytes: u32, rate: Rate) {
+        self.unpaced_bytes = self.unpaced_bytes.saturating_sub(bytes);
         let earliest_ns = nanoseconds(now).saturating_sub(QUANTUM_NS);
         let from_ns = self.next_ns.max(earliest_ns);
         self.next_ns = from_ns.saturating_add(rate.ns_for(bytes));

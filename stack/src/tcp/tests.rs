@@ -9,6 +9,7 @@ mod loss;
 mod lossy;
 mod memory;
 mod options;
+mod small_queues;
 mod sockets;
 mod states;
 mod transfer;

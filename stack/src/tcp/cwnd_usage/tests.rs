@@ -22,3 +22,22 @@ fn only_a_window_that_is_used_grows() {
     usage.on_burst_end(1000, false, SeqNum(10_000), SeqNum(12_000));
     assert!(!usage.may_grow(&avoidance));
 }
+
+/// A flow whose limit in the device comes from its window, and that never fills its window for
+/// that limit.
+#[test]
+fn what_waits_for_the_device_lets_the_window_run_ahead() {
+    let window = CongestionWindow::new(1000);
+    let avoidance = CongestionWindow {
+        ssthresh: window.cwnd,
+        ..window
+    };
+    let mut usage = CwndUsage::default();
+    usage.on_burst_end(6000, false, SeqNum(0), SeqNum(6000));
+    usage.held_back();
+    assert!(usage.may_grow(&avoidance), "6 of 10 segments");
+    usage.on_burst_end(5000, false, SeqNum(6000), SeqNum(11_000));
+    assert!(!usage.may_grow(&avoidance), "nothing waited in this round");
+    usage.held_back();
+    assert!(!usage.may_grow(&avoidance), "and half the window is unused");
+}

@@ -38,18 +38,23 @@ fn twice_the_window_per_round_trip_until_half_of_ssthresh() {
 }
 
 #[test]
-fn the_first_ten_segments_leave_at_once() {
+fn an_initial_window_leaves_at_once() {
     let mut pacer = Pacer::default();
-    let rate = Rate::from_bytes_per_second(1000);
-    for segs in 1..=10 {
-        assert_eq!(pacer.holds_until(at(0)), None);
-        pacer.sent(at(0), 1460, rate, segs);
+    let rate = Rate::from_bytes_per_second(10_000);
+    for begin in [0, 50_000_000] {
+        pacer.rested(at(begin), 14_600);
+        for _ in 0..10 {
+            assert_eq!(pacer.holds_until(at(begin)), None);
+            pacer.sent(at(begin), 1460, rate);
+        }
+        // It is charged, and not to be had again before its time is over.
+        pacer.rested(at(begin), 14_600);
+        let end = begin + 1_460_000;
+        let until = pacer.holds_until(at(begin)).expect("it is held");
+        assert!(until <= at(end) && until >= at(end - 1000), "{until}");
+        assert_eq!(pacer.holds_until(at(end - 1501)), Some(until));
+        assert_eq!(pacer.holds_until(until), None);
     }
-    assert_eq!(pacer.holds_until(at(0)), None);
-    pacer.sent(at(0), 1000, rate, 11);
-    assert_eq!(pacer.holds_until(at(0)), Some(at(1_000_000)));
-    assert_eq!(pacer.holds_until(at(999_999)), Some(at(1_000_000)));
-    assert_eq!(pacer.holds_until(at(1_000_000)), None);
 }
 
 #[test]
@@ -66,7 +71,7 @@ fn a_short_path_is_never_held() {
             while left > 0 {
                 assert_eq!(pacer.holds_until(now), None);
                 let bytes = left.min(65_160);
-                pacer.sent(now, bytes, rate, 100);
+                pacer.sent(now, bytes, rate);
                 left -= bytes;
             }
             now = now + Duration::from_millis(1);
@@ -87,7 +92,7 @@ fn run(rate: Rate, bytes: u32, lateness: Duration) -> (u64, usize, u64) {
             if let Some(until) = pacer.holds_until(now) {
                 break until;
             }
-            pacer.sent(now, bytes, rate, 100);
+            pacer.sent(now, bytes, rate);
             burst += u64::from(bytes);
         };
         assert!(until > now);
@@ -123,7 +128,7 @@ fn many_flows_share_the_timer() {
     for (index, pacer) in pacers.iter_mut().enumerate() {
         let mut now = at(index as u64 * 7);
         while now < at(100_000) {
-            pacer.sent(now, 2_920, rate, 100);
+            pacer.sent(now, 2_920, rate);
             if let Some(until) = pacer.holds_until(now) {
                 wakes.insert(until);
                 now = until;
@@ -148,7 +153,7 @@ proptest! {
                 now = until;
                 prop_assert_eq!(pacer.holds_until(now), None);
             }
-            pacer.sent(now, bytes, Rate::from_bytes_per_second(rate), 100);
+            pacer.sent(now, bytes, Rate::from_bytes_per_second(rate));
             prop_assert!(pacer.next_ns >= last_ns);
             last_ns = pacer.next_ns;
         }
