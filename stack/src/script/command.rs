@@ -22,9 +22,13 @@ const SET_UP: [&[&str]; 9] = [
     &[":"],
 ];
 
-/// Settings of FreeBSD that have no counterpart, or whose effect scripts undo for themselves.
-const FREEBSD_WITHOUT_EFFECT: [&str; 2] =
-    ["kern.ipc.maxsockbuf", "net.inet.tcp.hostcache.purgenow"];
+/// Settings of FreeBSD that have no counterpart here, with the value that says what is so anyway;
+/// none: whatever it is.
+const FREEBSD_WITHOUT_EFFECT: [(&str, Option<&str>); 3] = [
+    ("kern.ipc.maxsockbuf", None),
+    ("net.inet.tcp.hostcache.purgenow", None),
+    ("net.inet.tcp.rexmit_initial", Some("1000")),
+];
 
 /// Runs a command line.
 pub(super) fn run(
@@ -86,6 +90,8 @@ fn linux_defaults(config: &mut Config) {
         ("net.ipv4.tcp_ecn", "0"),
         ("net.ipv4.tcp_frto", "2"),
         ("net.ipv4.tcp_recovery", "1"),
+        // The queueing discipline that those scripts choose does not pace.
+        ("net.ipv4.tcp_pacing", "0"),
     ] {
         // What there is no setting for is as it is.
         let _ = sysctl::write(config, name, value);
@@ -99,7 +105,11 @@ fn split(text: &str) -> Vec<String> {
         .split(['\n', ';'])
         .map(|command| {
             // What a command prints, and what is made of it, means nothing here.
-            let end = command.find('>').unwrap_or(command.len());
+            let end = [command.find('>'), command.find(" #")]
+                .into_iter()
+                .flatten()
+                .min()
+                .unwrap_or(command.len());
             command[..end].trim().to_string()
         })
         .filter(|command| !command.is_empty() && !command.starts_with('#'))
@@ -153,12 +163,18 @@ fn set(line: u32, assignment: &str, config: &mut Config) -> Result<(), Problem> 
             format!("shell expansion {value}"),
         ));
     }
-    if FREEBSD_WITHOUT_EFFECT.contains(&name) {
+    let is_without_effect = |(known, only): &(&str, Option<&str>)| {
+        *known == name && only.is_none_or(|only| only == value)
+    };
+    if FREEBSD_WITHOUT_EFFECT.iter().any(is_without_effect) {
         return Ok(());
     }
     for (name, value) in translated(name, value, config) {
         match sysctl::write(config, &name, &value) {
             Ok(()) => {}
+            // Without ECN it is not asked for; scripts that offer it will find out.
+            Err(sysctl::Error::Unknown { name })
+                if name == "net.ipv4.tcp_ecn" && matches!(&*value, "0" | "2") => {}
             Err(sysctl::Error::Unknown { name }) => {
                 return Err(Problem::unsupported(line, format!("sysctl {name}")));
             }
