@@ -298,6 +298,11 @@ impl<P: Page> OutOfOrder<P> {
             .filter(|held| held.start.before_or_eq(seq))
     }
 
+    /// The lowest run that is held.
+    pub(super) fn first_run(&self) -> Option<Range> {
+        self.ranges.front().copied()
+    }
+
     /// Takes out the next chunk that continues at `rcv_nxt`; what lies before it is dropped.
     pub(super) fn pop_in_order(&mut self, rcv_nxt: SeqNum) -> Option<Chunk<P>> {
         loop {

@@ -5,7 +5,7 @@ use super::{
     ack_policy::When,
     connection::{Connection, Context, State},
     input::Payload,
-    out_of_order::Insert,
+    out_of_order::{Insert, Range},
     send_queue::PAGE_BYTES,
     seq::SeqNum,
     stats::Counters,
@@ -126,7 +126,13 @@ impl<P: Page> Connection<P> {
         }
         self.rcv.nxt += bytes;
         self.stats.bytes_received += u64::from(bytes);
-        if !self.out_of_order.is_empty() {
+        if let Some(run) = self.out_of_order.first_run() {
+            let repeated = Range::new(run.start, run.end.earliest(self.rcv.nxt));
+            if self.sack && ctx.config.dsack && repeated.start.before(repeated.end) {
+                // RFC 2883 §4.2: what fills the gap brought again what is held behind it.
+                ctx.counters.dsack_ofo_sent += 1;
+                self.out_of_order.note_duplicate(repeated);
+            }
             while let Some(chunk) = self.out_of_order.pop_in_order(self.rcv.nxt) {
                 let len = chunk.bytes().len() as u32;
                 self.rcv.nxt += len;

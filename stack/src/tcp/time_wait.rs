@@ -224,7 +224,7 @@ impl TimeWait {
             slot.generation = slot.generation.wrapping_add(1);
             self.queue.push_back((index, slot.generation));
             self.trim();
-        } else if in_window && payload_bytes == 0 && !is_syn {
+        } else if in_window && payload_bytes == 0 && !is_syn && !header.flags.contains(Flags::FIN) {
             return Some(Disposition::Ignore);
         }
         let slot = &mut self.slots[index];
