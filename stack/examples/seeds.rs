@@ -18,6 +18,7 @@ usage: cargo run -p paceline-stack --example seeds --features sim --release -- [
   --only NAME       only this figure; may be given more than once
   --quick           fewer points and shorter runs
   --out DIR         where the plots go (default: target/seeds)
+  --tables DIR      writes the tables, too, as NAME.txt
   --markdown FILE   writes the page of figures, too; its plots go into a folder beside it
   --list            names the figures
   --help            this text
@@ -27,6 +28,7 @@ struct Options {
     only: Vec<String>,
     quick: bool,
     out: PathBuf,
+    tables: Option<PathBuf>,
     markdown: Option<PathBuf>,
 }
 
@@ -55,6 +57,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
         only: Vec::new(),
         quick: false,
         out: PathBuf::from("target/seeds"),
+        tables: None,
         markdown: None,
     };
     while let Some(argument) = arguments.next() {
@@ -72,6 +75,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
             }
             "--quick" => options.quick = true,
             "--out" => options.out = value()?.into(),
+            "--tables" => options.tables = Some(value()?.into()),
             "--markdown" => options.markdown = Some(value()?.into()),
             "--list" => {
                 for figure in ALL {
@@ -132,6 +136,10 @@ fn run(options: &Options) -> Result<bool, String> {
             if let Some(plots) = &page_plots {
                 write(&plots.join(format!("{name}.svg")), &chart.svg())?;
             }
+        }
+        if let Some(folder) = &options.tables {
+            let file = folder.join(format!("{}.txt", figure.name));
+            write(&file, &report.table(false))?;
         }
         section(&mut page, figure, &report, page_plots.as_deref());
     }

@@ -50,6 +50,11 @@ impl<P> Payload<P> {
     }
 }
 
+/// How much older than the newest timestamp one may be, in ticks of the peer's clock, which are
+/// milliseconds or shorter with the usual stacks. RFC 7323 §5.3 allows none. In this time no
+/// sequence number comes round below 800 Gb/s, so nothing this young is of the last time round.
+const PAWS_SLACK_MS: u32 = 40;
+
 impl<P: Page> Connection<P> {
     /// Takes a segment in.
     pub(super) fn on_segment(
@@ -333,10 +338,13 @@ impl<P: Page> Connection<P> {
     }
 
     /// Whether the timestamp says that the segment is an old duplicate (PAWS, RFC 7323 §5).
+    ///
+    /// A little older than the newest is not old: a packet that is overtaken by a retransmission
+    /// is only late, and were it dropped, each recovery would make losses for the next one.
     fn has_old_timestamp(&self, ctx: &Context<'_>, header: &Header) -> bool {
         match (&self.timestamps, &header.options.timestamps) {
             (Some(own), Some(peer)) => {
-                SeqNum(peer.value).before(SeqNum(own.recent))
+                SeqNum(peer.value.wrapping_add(PAWS_SLACK_MS)).before(SeqNum(own.recent))
                     && ctx.now.since(own.recent_at) < TIMESTAMP_LIFE
             }
             // RFC 7323 §3.2: once agreed on, every segment has them.

@@ -22,8 +22,6 @@ const FRAME_US: u64 = FRAME_BYTES * 8 * 1_000_000 / RATE_BPS;
 const QUEUE_PACKETS: u64 = 64;
 /// How many of a million packets arrive late, where some do.
 const REORDER_PPM: u32 = 50_000;
-/// Losses that a measurement should see, where loss is what limits it.
-const LOSSES: u64 = 60;
 /// Round-trip times of the table, in microseconds.
 const RTTS_US: [u64; 5] = [100, 1000, 10_000, 50_000, 200_000];
 /// Its shares of loss, in millionths.
@@ -68,8 +66,8 @@ pub struct Measured {
 impl Cell {
     /// The table's cells, or a few of them, in order.
     pub fn all(quick: bool) -> Vec<Self> {
-        let rtts: &[u64] = if quick { &[1000, 50_000] } else { &RTTS_US };
-        let losses: &[u32] = if quick { &[0, 10_000] } else { &LOSSES_PPM };
+        let rtts: &[u64] = if quick { &[100, 1000] } else { &RTTS_US };
+        let losses: &[u32] = if quick { &[0, 1000] } else { &LOSSES_PPM };
         let mut cells = Vec::new();
         for &rtt_us in rtts {
             for &loss_ppm in losses {
@@ -106,16 +104,20 @@ impl Cell {
     /// RFC 9438 §5.1 gives the average window, in segments, for losses that are evenly spaced:
     /// `(C (3 + b) / (4 (1 - b)))^(1/4) RTT^(3/4) / p^(3/4)` for CUBIC with `C` 0.4 and `b` 0.7,
     /// and `sqrt(3/2) / sqrt(p)` for Reno, whose pace the Reno-friendly region keeps. The larger
-    /// holds. Buffers follow the window and limit nothing here; timeouts are not taken off.
+    /// holds. Their RTT is the path's and what the window itself adds to it: a window leaves in
+    /// bursts of about half of it, which wait for each other at the bottleneck. Buffers follow
+    /// the window and limit nothing here; time in recovery and timeouts, of which the formula
+    /// knows nothing and which weigh the more the more is lost, are not taken off.
     pub fn allowed(&self) -> (u64, Limit) {
         let wire_bps = RATE_BPS / FRAME_BYTES * MSS;
         let p = u128::from(self.loss_ppm);
         if p == 0 {
             return (wire_bps, Limit::Wire);
         }
-        let rtt_us = u128::from(self.rtt_us + FRAME_US);
+        let frame_us = u128::from(FRAME_US);
+        let base_us = u128::from(self.rtt_us) + frame_us;
         // Windows in thousandths of a segment: 0.4 * 3.7 / 1.2 = 37 / 30.
-        let cubic = (rtt_us.pow(3) * 37 * 1_000_000_000_000 / (30 * p.pow(3)))
+        let cubic = (base_us.pow(3) * 37 * 1_000_000_000_000 / (30 * p.pow(3)))
             .isqrt()
             .isqrt();
         let reno = (1_500_000 * 1_000_000 / p).isqrt();
@@ -124,12 +126,33 @@ impl Cell {
         } else {
             (reno, Limit::Reno)
         };
+        let rtt_us = base_us + window * frame_us / 2000;
         let bps = (window * u128::from(MSS) * 8 * 1000 / rtt_us) as u64;
+        // What is lost behind the bottleneck was sent, and is no goodput.
+        let arriving_ppm = 1_000_000 - u64::from(self.loss_ppm);
+        let arrives = |bps: u64| bps / 1000 * arriving_ppm / 1000;
         if bps < wire_bps {
-            (bps, limit)
+            (arrives(bps), limit)
         } else {
-            (wire_bps, Limit::Wire)
+            (arrives(wire_bps), Limit::Wire)
         }
+    }
+
+    /// Packets that a measurement should see where loss limits it: enough for their average.
+    fn packets(&self) -> u64 {
+        match self.loss_ppm {
+            0..=100 => 600_000,
+            101..=1000 => 150_000,
+            _ => 30_000,
+        }
+    }
+
+    /// Whether it is soon measured, even without optimization.
+    pub fn is_quick(&self) -> bool {
+        let (allowed_bps, _) = self.allowed();
+        let (settle, measure) = self.spans();
+        let us = (settle + measure).as_micros() as u64;
+        allowed_bps / (MSS * 8) * us / 1_000_000 < 60_000
     }
 
     /// Time to settle and time to measure.
@@ -143,7 +166,7 @@ impl Cell {
         if self.loss_ppm == 0 {
             return (least, least);
         }
-        let packets = LOSSES * 1_000_000 / u64::from(self.loss_ppm);
+        let packets = self.packets();
         let us = packets * MSS * 8 * 1_000_000 / allowed_bps;
         let wire_us = 10_000_000;
         let measure = match self.allowed() {
@@ -254,7 +277,8 @@ pub fn run(effort: &Effort<'_>) -> Report {
             "One flow over a bottleneck of 100 Mb/s with a queue of one bandwidth-delay product \
              and 64 packets, with the default congestion control and buffers that follow the \
              window. Allowed is the wire, or the average window of RFC 9438 §5.1 for CUBIC and for \
-             its Reno-friendly region, if that is less. Loss is random and behind the queue; late \
+             its Reno-friendly region, if that is less, over the path's round trip and half the time \
+             that the window takes on the wire, less what is lost. Loss is random and behind the queue; late \
              packets arrive an eighth of a round trip late. Measured once the start is over.",
         ),
         columns: COLUMNS.to_vec(),
@@ -311,12 +335,14 @@ mod tests {
         assert_eq!(cell(100_000, 1).allowed().1, Limit::Wire);
         let (bps, limit) = cell(10_000, 1000).allowed();
         assert_eq!(limit, Limit::Reno);
-        let window = bps * (10_000 + FRAME_US) / 1000 / (MSS * 8);
+        let sent = bps * 1000 / 999;
+        let window = sent * (10_000 + FRAME_US + 38_730 * FRAME_US / 2000) / 1000 / (MSS * 8);
         assert!((38_600..38_800).contains(&window), "{window}");
         // 1.2333^(1/4) (0.2 / 1e-3)^(3/4) = 56.0 segments.
         let (bps, limit) = cell(200_000, 1000).allowed();
         assert_eq!(limit, Limit::Cubic);
-        let window = bps * (200_000 + FRAME_US) / 1000 / (MSS * 8);
+        let sent = bps * 1000 / 999;
+        let window = sent * (200_000 + FRAME_US + 56_000 * FRAME_US / 2000) / 1000 / (MSS * 8);
         assert!((55_800..56_300).contains(&window), "{window}");
         assert_eq!(cell(100, 0).allowed().1, Limit::Wire);
         assert_eq!(Cell::all(false).len(), 50);

@@ -126,6 +126,26 @@ fn paws_drops_old_timestamps_and_what_lacks_them() {
     assert_eq!(h.state(id), super::super::State::Closed);
 }
 
+/// What a retransmission has overtaken is late, not old.
+#[test]
+fn paws_takes_what_is_a_little_late() {
+    let mut h = Harness::new();
+    h.tcp.config_mut().timestamps = true;
+    h.timestamps = true;
+    let (id, iss) = h.established();
+    let ack = iss.wrapping_add(1);
+    let now = (h.now.as_micros() / 1000) as u32;
+    h.input(Flags::ACK, peer(0), ack, b"new");
+    for (value, taken) in [(now - 41, false), (now - 40, true)] {
+        h.input_with(Flags::ACK, peer(3), ack, b"late", |header| {
+            header.options.timestamps = Some(Timestamps { value, echo: 0 });
+        });
+        let expected = if taken { 7 } else { 3 };
+        assert_eq!(h.info(id).bytes_received, expected, "{}", now - value);
+    }
+    assert_eq!(h.tcp.counters().paws_estab, 1);
+}
+
 #[test]
 fn segment_size_follows_the_path() {
     let mut h = Harness::new();
