@@ -109,10 +109,11 @@ impl Trace {
 
     /// All samples as comma-separated values, with a line of headings.
     pub fn csv(&self) -> String {
-        let mut out = String::from(
-            "local,remote,time_us,cwnd,ssthresh,srtt_us,min_rtt_us,in_flight,in_device,device_limit,\
-             pacing_rate,notsent,             snd_wnd,delivered,retrans\n",
-        );
+        let mut out = String::from(concat!(
+            "local,remote,time_us,cwnd,ssthresh,srtt_us,min_rtt_us,in_flight,",
+            "in_device,device_limit,pacing_rate,notsent,snd_wnd,delivered,retrans",
+            "\n"
+        ));
         for (local, remote, samples) in self.connections() {
             for sample in samples {
                 let Sample {
@@ -245,11 +246,13 @@ mod tests {
         let csv = trace.csv();
         let columns = |line: &str| line.split(',').count();
         assert_eq!(csv.lines().count(), samples.len() + 1);
-        assert!(csv.lines().all(|line| columns(line) == 15));
+        let headings = csv.lines().next().map_or(0, columns);
+        assert!(headings >= 13 && !csv.contains(' '));
+        assert!(csv.lines().all(|line| columns(line) == headings));
         let rates = rates(samples);
         let most = rates.iter().map(|(_, rate)| *rate).max();
         assert!(
-            (9_000_000..14_000_000).contains(&most.unwrap_or(0)),
+            (9_000_000..11_000_000).contains(&most.unwrap_or(0)),
             "{rates:?}"
         );
         assert!(trace.chart("test").is_some());
