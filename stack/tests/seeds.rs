@@ -25,6 +25,11 @@ fn tsq() {
 }
 
 #[test]
+fn notsent_lowat() {
+    gate("notsent_lowat");
+}
+
+#[test]
 fn bulk() {
     gate("bulk");
 }
@@ -32,7 +37,7 @@ fn bulk() {
 /// Nobody can add a figure and forget it here.
 #[test]
 fn all_are_gated() {
-    let gated = ["tsq", "bulk"];
+    let gated = ["tsq", "notsent_lowat", "bulk"];
     let names: Vec<_> = ALL.iter().map(|figure| figure.name).collect();
     assert_eq!(names, gated);
 }

@@ -38,7 +38,7 @@ impl Meter {
         self.bytes.get()
     }
 
-    fn add(&self, bytes: usize) {
+    pub(super) fn add(&self, bytes: usize) {
         self.bytes.set(self.bytes.get() + bytes as u64);
     }
 }

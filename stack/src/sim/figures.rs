@@ -6,6 +6,7 @@
 
 pub mod bulk;
 mod check;
+pub mod notsent_lowat;
 pub mod tsq;
 
 use super::svg::Chart;
@@ -19,6 +20,11 @@ pub const ALL: &[Figure] = &[
         name: "tsq",
         title: "Bytes in the device",
         run: tsq::run,
+    },
+    Figure {
+        name: "notsent_lowat",
+        title: "TCP_NOTSENT_LOWAT: who is told when data leaves the queue",
+        run: notsent_lowat::run,
     },
     Figure {
         name: "bulk",

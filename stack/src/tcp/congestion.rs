@@ -7,6 +7,8 @@ mod cube;
 mod cubic;
 mod hystart;
 mod hystart_plus_plus;
+#[cfg(any(test, feature = "sim"))]
+mod loss_blind;
 mod reno;
 mod slow_start;
 
@@ -18,6 +20,8 @@ use super::{
 };
 use crate::time::Instant;
 use cubic::Cubic;
+#[cfg(any(test, feature = "sim"))]
+use loss_blind::LossBlind;
 use reno::Reno;
 
 /// Segments of the initial window (RFC 6928 §2).
@@ -172,10 +176,13 @@ pub enum CongestionAlgorithm {
     Cubic,
     /// RFC 5681 with byte counting (RFC 3465).
     Reno,
+    /// Slow start that no loss ends, up to a window of so many segments; for experiments.
+    #[cfg(any(test, feature = "sim"))]
+    LossBlind(u32),
 }
 
 impl CongestionAlgorithm {
-    /// All of them.
+    /// All that can be chosen by name.
     pub const ALL: [Self; 2] = [Self::Cubic, Self::Reno];
 
     /// Its name, as Linux has it.
@@ -183,6 +190,8 @@ impl CongestionAlgorithm {
         match self {
             Self::Cubic => "cubic",
             Self::Reno => "reno",
+            #[cfg(any(test, feature = "sim"))]
+            Self::LossBlind(_) => "loss-blind",
         }
     }
 }
@@ -192,6 +201,8 @@ impl CongestionAlgorithm {
 enum Algorithm {
     Cubic(Cubic),
     Reno(Reno),
+    #[cfg(any(test, feature = "sim"))]
+    LossBlind(LossBlind),
 }
 
 /// Hands a call on to the algorithm in use.
@@ -200,6 +211,8 @@ macro_rules! dispatch {
         match $algorithm {
             Algorithm::Cubic($name) => $call,
             Algorithm::Reno($name) => $call,
+            #[cfg(any(test, feature = "sim"))]
+            Algorithm::LossBlind($name) => $call,
         }
     };
 }
@@ -226,6 +239,10 @@ impl Congestion {
         let algorithm = match algorithm {
             CongestionAlgorithm::Cubic => Algorithm::Cubic(Cubic::new(config.hystart)),
             CongestionAlgorithm::Reno => Algorithm::Reno(Reno::default()),
+            #[cfg(any(test, feature = "sim"))]
+            CongestionAlgorithm::LossBlind(segments) => {
+                Algorithm::LossBlind(LossBlind::new(segments))
+            }
         };
         Self {
             algorithm,
