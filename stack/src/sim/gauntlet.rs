@@ -26,8 +26,8 @@ use embedded_io_async::{BufRead, Write};
 const PORT: u16 = 7;
 /// Longer than any run that gets on takes; retransmissions back off to two minutes.
 const PATIENCE: Duration = Duration::from_hours(4);
-/// TIME-WAIT, and some.
-const AFTERMATH: Duration = Duration::from_mins(3);
+/// TIME-WAIT, which each FIN that comes again begins anew: on a bad path that takes a while.
+const AFTERMATH: Duration = Duration::from_mins(30);
 
 /// Where decisions come from. Zeros, and the end of the bytes, decide for what is plain, so that
 /// a smaller input is a simpler run.

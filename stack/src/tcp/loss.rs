@@ -231,7 +231,7 @@ impl<P: Page> Connection<P> {
     fn undo(&mut self, unmark: bool) {
         self.congestion.undo(&mut self.window);
         self.recovery.on_undone();
-        self.rack.on_spurious();
+        self.rack.on_undone();
         self.timeouts = 0;
         if unmark {
             self.retransmits.unmark_lost();

@@ -113,6 +113,13 @@ impl Rack {
         self.reordering_events += 1;
     }
 
+    /// A recovery was for nothing: what seemed to answer its retransmissions answered the
+    /// originals, and is no measure for others.
+    pub(super) fn on_undone(&mut self) {
+        self.latest = None;
+        self.on_spurious();
+    }
+
     /// The peer got something twice that we had sent twice (step 4): more patience, at most once a
     /// round trip.
     pub(super) fn on_duplicate(&mut self, nxt: SeqNum) {

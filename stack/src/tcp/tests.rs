@@ -9,6 +9,7 @@ mod loss;
 mod lossy;
 mod memory;
 mod options;
+mod recovery;
 mod small_queues;
 mod sockets;
 mod states;

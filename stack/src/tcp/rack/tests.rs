@@ -85,6 +85,18 @@ fn an_answer_to_the_original_does_not_count_for_the_retransmission() {
 }
 
 #[test]
+fn what_answered_a_needless_retransmission_is_no_measure() {
+    let mut f = Fixture::new();
+    f.sack(5, 15, false);
+    f.again(1, 17);
+    f.sack(1, 40, false);
+    f.rack.on_undone();
+    assert_eq!(f.rack.latest(), None);
+    f.sack(2, 41, false);
+    assert_eq!(f.rack.latest().unwrap().time, at(2));
+}
+
+#[test]
 fn three_segments_end_the_patience_while_nothing_is_known_of_reordering() {
     let mut f = Fixture::new();
     f.sack(5, 15, false);
