@@ -1,5 +1,6 @@
 //! When received data is acknowledged: at once, or after a delay (RFC 9293 §3.8.6.3, RFC 5681
-//! §4.2), and how many reports of a gap are left out (SACK compression).
+//! §4.2), how much more than two segments one acknowledgment may cover when the device puts
+//! segments together, and how many reports of a gap are left out (SACK compression).
 //!
 //! What decides is kept here; the acknowledgment itself is sent by output, once per burst.
 
@@ -22,6 +23,36 @@ const MAX_COMPRESSED_RUNS: usize = 2;
 /// The longest that a report is left out for.
 const MAX_COMPRESSION: Duration = Duration::from_millis(1);
 
+/// Most bytes that one acknowledgment covers: three of the largest segments a device puts
+/// together. More would hardly save anything.
+const MAX_STRETCH_BYTES: u32 = 3 << 16;
+/// The stretch grows by this much ...
+const STRETCH_STEP_BYTES: u32 = 1 << 16;
+/// ... each time so many acknowledgments in a row did not keep the peer waiting.
+const SMOOTH_ACKS: u8 = 16;
+
+/// Data that came in order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    /// Its bytes: a segment's, or several's that the device put together.
+    pub(super) bytes: u32,
+    /// Bytes that are not acknowledged, these among them.
+    pub(super) unacked_bytes: u32,
+    /// What is left to the peer of the window it knows.
+    pub(super) window_bytes: u32,
+    /// A full segment's payload.
+    pub(super) mss: u32,
+}
+
+/// What a receiver knows of a round trip.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Round {
+    /// How long it takes, in microseconds.
+    pub(super) rtt_us: u32,
+    /// Bytes that were read in the last one.
+    pub(super) bytes: u32,
+}
+
 /// When an acknowledgment goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum When {
@@ -43,6 +74,12 @@ pub(super) struct AckPolicy {
     interactive: bool,
     /// When data last came.
     last_data_at: Option<Instant>,
+    /// Bytes that one acknowledgment may cover.
+    stretch_bytes: u32,
+    /// Whether what is not acknowledged waits for more, up to the stretch.
+    stretching: bool,
+    /// Stretched acknowledgments in a row that went before their delay had ended.
+    smooth: u8,
     /// Reports of the present gap sent at once.
     prompt: u8,
     /// Reports left out since the last acknowledgment.
@@ -58,6 +95,9 @@ impl AckPolicy {
             min_ato,
             interactive: false,
             last_data_at: None,
+            stretch_bytes: MAX_STRETCH_BYTES,
+            stretching: false,
+            smooth: 0,
             prompt: 0,
             compressed: 0,
         }
@@ -95,17 +135,59 @@ impl AckPolicy {
             .is_some_and(|last| now.since(last) < self.ato);
     }
 
-    /// What to do about data in order of which `unacked_bytes` are not acknowledged.
+    /// What to do about data in order; `round` is the last round trip, as far as it is known.
     ///
-    /// More than a segment is acknowledged at once, counted in bytes, because a segment may be
-    /// 64 KiB that the device put together.
-    pub(super) fn in_order(&mut self, unacked_bytes: u32, mss: u32, srtt_us: Option<u32>) -> When {
+    /// More than a segment is acknowledged at once, counted in bytes. But where a device puts
+    /// segments together, or a backend never takes them apart, that would be an acknowledgment
+    /// for every 64 KiB, and each costs the other end an interrupt and a turn of its TCP. One
+    /// then covers several, as long as a round trip still has four or more: the peer's window
+    /// goes on sliding, and its loss recovery sees enough (RFC 3449 §5.2.1 on what thinned
+    /// acknowledgments do).
+    pub(super) fn in_order(
+        &mut self,
+        arrival: Arrival,
+        round: Option<Round>,
+        srtt_us: Option<u32>,
+    ) -> When {
+        let Arrival {
+            bytes: _,
+            unacked_bytes,
+            window_bytes: _,
+            mss,
+        } = arrival;
         self.prompt = 0;
         self.compressed = 0;
-        if unacked_bytes > mss || (self.quick > 0 && !self.interactive) {
+        if self.quick > 0 && !self.interactive {
             return When::Now;
         }
-        When::Within(self.delay(srtt_us))
+        if unacked_bytes <= mss {
+            return When::Within(self.delay(srtt_us));
+        }
+        let Some((most, rtt_us)) = self.stretch(arrival, round) else {
+            return When::Now;
+        };
+        if unacked_bytes < most {
+            self.stretching = true;
+            let half = Duration::from_micros(rtt_us.into()) / 2;
+            return When::Within(half.min(self.min_ato));
+        }
+        self.smooth += 1;
+        if self.smooth >= SMOOTH_ACKS {
+            self.smooth = 0;
+            self.stretch_bytes = MAX_STRETCH_BYTES.min(self.stretch_bytes + STRETCH_STEP_BYTES);
+        }
+        When::Now
+    }
+
+    /// How many bytes the next acknowledgment may cover, with the round-trip time in
+    /// microseconds; none: no more than usual.
+    fn stretch(&self, arrival: Arrival, round: Option<Round>) -> Option<(u32, u32)> {
+        let Round { rtt_us, bytes } = round?;
+        let most = self
+            .stretch_bytes
+            .min(bytes / 4)
+            .min(arrival.window_bytes / 4);
+        (arrival.bytes > 2 * arrival.mss).then_some((most, rtt_us))
     }
 
     /// How long an acknowledgment waits now: no longer than a round trip, unless that is shorter
@@ -147,6 +229,12 @@ impl AckPolicy {
         if self.compressed > 0 {
             return false;
         }
+        if self.stretching {
+            // The peer sent less than the stretch, and may have waited to be told to go on.
+            self.smooth = 0;
+            self.stretch_bytes /= 2;
+            return true;
+        }
         if self.interactive {
             // No answer came: the application does not talk in turns any more.
             self.interactive = false;
@@ -162,6 +250,7 @@ impl AckPolicy {
     pub(super) fn sent(&mut self, news: bool) {
         self.quick = self.quick.saturating_sub(u8::from(news));
         self.compressed = 0;
+        self.stretching = false;
     }
 
     /// `tcpi_ato`: the delay as it has adapted.

@@ -2,7 +2,7 @@
 //! (RFC 9293 §3.8.6, §3.10.7.4).
 
 use super::{
-    ack_policy::When,
+    ack_policy::{Arrival, When},
     connection::{Connection, Context, State},
     input::Payload,
     out_of_order::{Insert, Range},
@@ -142,10 +142,14 @@ impl<P: Page> Connection<P> {
             // RFC 5681 §4.2: what fills a gap is acknowledged at once.
             self.rcv.ack_now = true;
         }
-        let unacked = self.rcv.nxt.bytes_since(self.rcv.acked);
-        let when = self
-            .ack_policy
-            .in_order(unacked, self.rcv.mss, self.rtt.srtt_us());
+        let arrival = Arrival {
+            bytes,
+            unacked_bytes: self.rcv.nxt.bytes_since(self.rcv.acked),
+            window_bytes: self.rcv.adv.bytes_since(self.rcv.nxt),
+            mss: self.rcv.mss,
+        };
+        let round = self.receive_buffer.last_round();
+        let when = self.ack_policy.in_order(arrival, round, self.rtt.srtt_us());
         self.acknowledge(ctx.now, when);
         self.measure_window_rtt(ctx.now);
         self.wakers.wake_reader();

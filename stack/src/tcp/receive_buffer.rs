@@ -8,6 +8,7 @@
 //! opened step by step to learn what a segment costs.
 
 use super::{
+    ack_policy::Round,
     connection::Connection,
     seq::{SeqNum, UnscaledWindow},
 };
@@ -37,6 +38,8 @@ pub(super) struct ReceiveBuffer {
     rtt: ReceiverRtt,
     /// Bytes read in the best round trip so far.
     space: u32,
+    /// Bytes read in the last round trip.
+    last_round_bytes: u32,
     /// Bytes ever read.
     read: u64,
     /// Beginning of the round trip that is being measured, and what had been read by then.
@@ -87,6 +90,7 @@ impl ReceiveBuffer {
             memory: RxMemory::Plenty,
             rtt: ReceiverRtt::default(),
             space: 0,
+            last_round_bytes: 0,
             read: 0,
             round: (now, 0),
         }
@@ -112,6 +116,15 @@ impl ReceiveBuffer {
         self.space
     }
 
+    /// The last round trip, once one was measured.
+    pub(super) fn last_round(&self) -> Option<Round> {
+        let rtt_us = self.rtt_us()?;
+        (self.last_round_bytes > 0).then_some(Round {
+            rtt_us,
+            bytes: self.last_round_bytes,
+        })
+    }
+
     /// The application has read `bytes`; `queued` more wait. At the end of a round trip in which
     /// it read more than in any before, the buffer grows. `gap_bytes` is how far what is held
     /// reaches beyond the first gap.
@@ -121,12 +134,16 @@ impl ReceiveBuffer {
             return;
         };
         let (since, read_before) = self.round;
-        if now.since(since) < Duration::from_micros(rtt_us) {
+        let elapsed = now.since(since);
+        if elapsed < Duration::from_micros(rtt_us) {
             return;
         }
         self.round = (now, self.read);
         let copied = (self.read - read_before).saturating_sub(queued as u64);
         let copied = copied.min(u64::from(MAX_RCVBUF_BYTES)) as u32;
+        // Who pauses ends the round late.
+        let share = u128::from(rtt_us) * u128::from(copied) / elapsed.as_micros().max(1);
+        self.last_round_bytes = share as u32;
         if copied > self.space {
             let wanted = wanted(copied, self.space, rtt_us) + u64::from(gap_bytes);
             self.space = copied;

@@ -18,8 +18,22 @@ fn settled(ms: u64) -> AckPolicy {
     policy
 }
 
+/// What is done about `bytes` that nothing before waits with.
+fn in_order(policy: &mut AckPolicy, bytes: u32, srtt_us: Option<u32>) -> When {
+    policy.in_order(arrival(bytes, bytes), None, srtt_us)
+}
+
+fn arrival(bytes: u32, unacked_bytes: u32) -> Arrival {
+    Arrival {
+        bytes,
+        unacked_bytes,
+        window_bytes: 4 << 20,
+        mss: MSS,
+    }
+}
+
 fn one_segment(policy: &mut AckPolicy) -> When {
-    policy.in_order(MSS, MSS, Some(100_000))
+    in_order(policy, MSS, Some(100_000))
 }
 
 #[test]
@@ -41,8 +55,8 @@ fn starts_quickly_and_again_after_idle() {
 #[test]
 fn more_than_a_segment_is_acknowledged_at_once() {
     let mut policy = settled(0);
-    assert_eq!(policy.in_order(MSS, MSS, None), When::Within(MIN));
-    assert_eq!(policy.in_order(MSS + 1, MSS, None), When::Now);
+    assert_eq!(in_order(&mut policy, MSS, None), When::Within(MIN));
+    assert_eq!(in_order(&mut policy, MSS + 1, None), When::Now);
 }
 
 #[test]
@@ -51,7 +65,7 @@ fn delay_follows_the_spacing_of_segments() {
     assert!(policy.delay_ended(RTO));
     assert_eq!(policy.ato(), MIN * 2, "nothing took it along: wait longer");
     assert_eq!(one_segment(&mut policy), When::Within(MIN * 2));
-    let short_path = policy.in_order(MSS, MSS, Some(500));
+    let short_path = in_order(&mut policy, MSS, Some(500));
     assert_eq!(short_path, When::Within(MIN), "no longer than a round trip");
     policy.data_received(at(60), RTO);
     assert_eq!(policy.ato(), Duration::from_millis(100));
@@ -63,7 +77,7 @@ fn delay_follows_the_spacing_of_segments() {
         policy.delay_ended(RTO);
     }
     assert_eq!(policy.ato(), RTO);
-    assert_eq!(policy.in_order(MSS, MSS, None), When::Within(RTO));
+    assert_eq!(in_order(&mut policy, MSS, None), When::Within(RTO));
 }
 
 #[test]
@@ -102,4 +116,70 @@ fn first_reports_of_a_gap_go_at_once() {
     // The next gap is a new one.
     one_segment(&mut policy);
     assert_eq!(policy.out_of_order(44, 1, Some(600)), When::Now);
+}
+
+/// A round trip that delivers `bytes`.
+fn round(bytes: u32) -> Option<Round> {
+    Some(Round {
+        rtt_us: 2000,
+        bytes,
+    })
+}
+
+#[test]
+fn an_acknowledgment_covers_several_large_segments() {
+    let mut policy = settled(0);
+    let mut take = |unacked| policy.in_order(arrival(65_160, unacked), round(1 << 20), None);
+    let half_a_round = When::Within(Duration::from_millis(1));
+    assert_eq!(take(65_160), half_a_round);
+    assert_eq!(take(2 * 65_160), half_a_round);
+    assert_eq!(take(3 * 65_160), half_a_round);
+    assert_eq!(take(4 * 65_160), When::Now);
+}
+
+#[test]
+fn a_round_trip_keeps_four_acknowledgments() {
+    let mut policy = settled(0);
+    let large = arrival(65_160, 65_160);
+    assert_eq!(policy.in_order(large, None, None), When::Now, "not known");
+    assert_eq!(policy.in_order(large, round(4 * 65_160), None), When::Now);
+    let rounds = round(4 * 65_164);
+    assert_ne!(policy.in_order(large, rounds, None), When::Now);
+    let narrow = Arrival {
+        window_bytes: 4 * 65_160,
+        ..large
+    };
+    assert_eq!(policy.in_order(narrow, rounds, None), When::Now);
+}
+
+#[test]
+fn segments_that_come_one_by_one_are_acknowledged_by_twos() {
+    let mut policy = settled(0);
+    let second = arrival(MSS, 2 * MSS);
+    assert_eq!(policy.in_order(second, round(1 << 20), None), When::Now);
+}
+
+#[test]
+fn a_peer_that_waits_is_answered_sooner() {
+    let mut policy = settled(0);
+    let mut most = u32::MAX;
+    for _ in 0..4 {
+        let next = policy.in_order(arrival(20_000, 20_000), round(1 << 20), None);
+        if next == When::Now {
+            break;
+        }
+        most = policy.stretch_bytes;
+        assert!(policy.delay_ended(RTO));
+        assert_eq!(policy.stretch_bytes, most / 2);
+        policy.sent(true);
+    }
+    assert!(most < 65_536, "{most} bytes");
+    // And again later, once it has been going on well for some time.
+    for _ in 0..SMOOTH_ACKS {
+        let whole = arrival(20_000, MAX_STRETCH_BYTES);
+        assert_eq!(policy.in_order(whole, round(1 << 20), None), When::Now);
+        policy.sent(true);
+    }
+    let large = arrival(20_000, 20_000);
+    assert_ne!(policy.in_order(large, round(1 << 20), None), When::Now);
 }
