@@ -140,7 +140,7 @@ impl AckPolicy {
     /// More than a segment is acknowledged at once, counted in bytes. But where a device puts
     /// segments together, or a backend never takes them apart, that would be an acknowledgment
     /// for every 64 KiB, and each costs the other end an interrupt and a turn of its TCP. One
-    /// then covers several, as long as a round trip still has four or more: the peer's window
+    /// then covers several, as long as a round trip still has two or more: the peer's window
     /// goes on sliding, and its loss recovery sees enough (RFC 3449 §5.2.1 on what thinned
     /// acknowledgments do).
     pub(super) fn in_order(
@@ -168,8 +168,9 @@ impl AckPolicy {
         };
         if unacked_bytes < most {
             self.stretching = true;
-            let half = Duration::from_micros(rtt_us.into()) / 2;
-            return When::Within(half.min(self.min_ato));
+            // A peer that is not waiting has sent twice as much by then.
+            let round_trip = Duration::from_micros(rtt_us.into());
+            return When::Within(round_trip.min(self.min_ato));
         }
         self.smooth += 1;
         if self.smooth >= SMOOTH_ACKS {
@@ -185,7 +186,7 @@ impl AckPolicy {
         let Round { rtt_us, bytes } = round?;
         let most = self
             .stretch_bytes
-            .min(bytes / 4)
+            .min(bytes / 2)
             .min(arrival.window_bytes / 4);
         (arrival.bytes > 2 * arrival.mss).then_some((most, rtt_us))
     }
