@@ -92,6 +92,7 @@ fn a_lost_retransmission_needs_no_timeout() {
     let new = f.sent();
     assert_eq!(new[0].0, 10, "{new:?}");
     f.h.pass(RTT);
+    f.sent();
     f.ack(0, &[(1, 11)]);
     assert_eq!(f.sent()[0], (0, 1), "once more");
     let counters = f.counters();

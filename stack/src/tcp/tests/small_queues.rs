@@ -191,12 +191,9 @@ fn a_retransmission_goes_though_the_original_is_in_the_device() {
     assert_eq!(h.one().payload.len(), 3000);
     h.pass(Duration::from_secs(2));
     let again = h.sent();
-    assert!(!again.is_empty(), "none came");
-    assert!(
-        again
-            .iter()
-            .all(|out| out.header.seq == iss.wrapping_add(1))
-    );
+    // A loss probe, and the first segment after the timeout.
+    let first = iss.wrapping_add(1);
+    assert!(again.iter().any(|out| out.header.seq == first), "{again:?}");
     assert!(h.info(id).in_device_bytes > 3000, "both are counted");
 }
 
