@@ -7,7 +7,7 @@
 //! default and may be set to anything that is in order.
 
 use crate::{
-    tcp::{Config, CongestionAlgorithm, SlowStartMode, TsqPolicy},
+    tcp::{Config, CongestionAlgorithm, EcnMode, SlowStartMode, TsqPolicy},
     time::Duration,
 };
 use alloc::{format, string::String};
@@ -149,6 +149,7 @@ const ROWS: &[Row] = &[
             Some(())
         },
     },
+    choice!("net.ipv4.tcp_ecn", "0, 1 or 2", ecn: EcnMode),
     span!(
         "net.ipv4.tcp_fin_timeout",
         "1 to 120 seconds",
@@ -244,6 +245,7 @@ const ROWS: &[Row] = &[
         1..=US_PER_SEC
     ),
     flag!("net.ipv4.tcp_sack", sack),
+    flag!("net.ipv4.tcp_slow_start_after_idle", slow_start_after_idle),
     number!("net.ipv4.tcp_syn_retries", "1 to 127", syn_retries: u8, 1..=127),
     number!("net.ipv4.tcp_synack_retries", "0 to 255", synack_retries: u8, 0..=255),
     flag!("net.ipv4.tcp_timestamps", timestamps),

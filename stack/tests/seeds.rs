@@ -30,6 +30,16 @@ fn notsent_lowat() {
 }
 
 #[test]
+fn hystart() {
+    gate("hystart");
+}
+
+#[test]
+fn cubic() {
+    gate("cubic");
+}
+
+#[test]
 fn bulk() {
     gate("bulk");
 }
@@ -37,7 +47,7 @@ fn bulk() {
 /// Nobody can add a figure and forget it here.
 #[test]
 fn all_are_gated() {
-    let gated = ["tsq", "notsent_lowat", "bulk"];
+    let gated = ["tsq", "notsent_lowat", "hystart", "cubic", "bulk"];
     let names: Vec<_> = ALL.iter().map(|figure| figure.name).collect();
     assert_eq!(names, gated);
 }

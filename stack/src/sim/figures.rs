@@ -6,6 +6,8 @@
 
 pub mod bulk;
 mod check;
+pub mod cubic;
+pub mod hystart;
 pub mod notsent_lowat;
 pub mod tsq;
 
@@ -25,6 +27,16 @@ pub const ALL: &[Figure] = &[
         name: "notsent_lowat",
         title: "TCP_NOTSENT_LOWAT: who is told when data leaves the queue",
         run: notsent_lowat::run,
+    },
+    Figure {
+        name: "hystart",
+        title: "HyStart",
+        run: hystart::run,
+    },
+    Figure {
+        name: "cubic",
+        title: "CUBIC",
+        run: cubic::run,
     },
     Figure {
         name: "bulk",

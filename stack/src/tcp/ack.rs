@@ -78,6 +78,7 @@ impl<P: Page> Connection<P> {
         let is_news = advanced || newly_sacked || duplicate.is_some() || is_dup_ack;
         if is_news {
             let echo = header.options.timestamps.map(|peer| peer.echo);
+            let is_marked = !is_old && self.ecn.hears_echo(header.flags, ack);
             self.learn(
                 ctx,
                 &News {
@@ -87,6 +88,7 @@ impl<P: Page> Connection<P> {
                     duplicate,
                     is_dup_ack,
                     echo,
+                    is_marked,
                     flight,
                     delivered_bytes,
                 },

@@ -62,6 +62,11 @@ pub struct Config {
     pub congestion_control: CongestionAlgorithm,
     /// `net.ipv4.tcp_hystart`: how CUBIC leaves slow start before a loss.
     pub hystart: SlowStartMode,
+    /// `net.ipv4.tcp_slow_start_after_idle`: a congestion window that was not used for a
+    /// retransmission timeout shrinks.
+    pub slow_start_after_idle: bool,
+    /// `net.ipv4.tcp_ecn`.
+    pub ecn: EcnMode,
     /// How long an acknowledgment waits for company, at least.
     pub delayed_ack: Duration,
     /// `net.ipv4.tcp_syn_retries`.
@@ -126,6 +131,8 @@ impl Default for Config {
             rto_max: Duration::from_mins(2),
             congestion_control: CongestionAlgorithm::default(),
             hystart: SlowStartMode::default(),
+            slow_start_after_idle: true,
+            ecn: EcnMode::default(),
             delayed_ack: Duration::from_millis(40),
             syn_retries: 6,
             synack_retries: 5,
@@ -166,6 +173,33 @@ impl Mistakes {
         hystart_round_where_window_grows: false,
         hystart_round_behind_low_window: false,
     };
+}
+
+/// Who may ask for explicit congestion notification (RFC 3168): `net.ipv4.tcp_ecn`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EcnMode {
+    /// 0: it is not used.
+    Off,
+    /// 1: we ask for it, and so may peers.
+    On,
+    /// 2: peers may ask for it. The default, as in Linux: there are paths that drop SYNs which
+    /// ask.
+    #[default]
+    Passive,
+}
+
+impl EcnMode {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Off, Self::On, Self::Passive];
+
+    /// Its number, as Linux has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "0",
+            Self::On => "1",
+            Self::Passive => "2",
+        }
+    }
 }
 
 /// When an idle connection is probed (RFC 9293 §3.8.4).

@@ -9,9 +9,13 @@ mod hystart;
 mod hystart_plus_plus;
 #[cfg(any(test, feature = "sim"))]
 mod loss_blind;
+#[cfg(any(test, feature = "sim"))]
+mod model;
 mod reno;
 mod slow_start;
 
+#[cfg(any(test, feature = "sim"))]
+pub(crate) use model::PeriodicLoss;
 pub use slow_start::SlowStartMode;
 
 use super::{
@@ -78,6 +82,11 @@ impl CongestionWindow {
         let grown = delivered_bytes.min(self.ssthresh.saturating_sub(self.cwnd));
         self.grow(grown);
         delivered_bytes - grown
+    }
+
+    /// Has the threshold remember three quarters of a window about to be cut for disuse.
+    pub(super) fn remember(&mut self) {
+        self.ssthresh = self.ssthresh.max(self.cwnd / 4 * 3);
     }
 
     /// Widens the window.
@@ -305,19 +314,9 @@ impl Congestion {
         true
     }
 
-    /// Whether [`Self::undo`] would restore anything.
-    pub(super) fn can_undo(&self) -> bool {
-        self.before_event.is_some()
-    }
-
     /// The last event was a true one, or is long past: there is nothing to undo any more.
     pub(super) fn commit(&mut self) {
         self.before_event = None;
-    }
-
-    /// Congestion window before the last event, while that can be undone.
-    pub(super) fn prior_cwnd(&self) -> Option<u32> {
-        self.before_event.as_ref().map(|saved| saved.cwnd)
     }
 
     /// Its name, as the sysctl `net.ipv4.tcp_congestion_control` has it.

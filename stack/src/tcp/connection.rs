@@ -11,6 +11,7 @@ use super::{
     delivery_rate::DeliveryRate,
     demux::{ConnectionId, Tuple},
     device_share::DeviceShare,
+    ecn::Ecn,
     fairness::Turn,
     out_of_order::OutOfOrder,
     pacing::Pacer,
@@ -297,6 +298,7 @@ pub(super) struct Connection<P> {
     pub(super) recovery: Recovery,
     pub(super) window: CongestionWindow,
     pub(super) congestion: Congestion,
+    pub(super) ecn: Ecn,
     pub(super) rtt: RttEstimator,
     pub(super) timers: Timers,
     /// Retransmission timeouts, or window probes, in a row.
@@ -402,6 +404,7 @@ impl<P: Page> Connection<P> {
             recovery: Recovery::default(),
             window: CongestionWindow::new(u32::from(DEFAULT_MSS)),
             congestion: Congestion::new(options.congestion_control, config),
+            ecn: Ecn::active(config.ecn),
             rtt: RttEstimator::new(config.rto_min, config.rto_max),
             timers: Timers::default(),
             timeouts: 0,

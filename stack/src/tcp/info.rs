@@ -169,6 +169,10 @@ pub struct InfoOptions {
     pub sack: bool,
     /// RFC 7323 window scaling.
     pub wscale: bool,
+    /// RFC 3168 explicit congestion notification.
+    pub ecn: bool,
+    /// Whether the peer has sent data that could be marked.
+    pub ecn_seen: bool,
 }
 
 impl Info {
@@ -187,8 +191,14 @@ impl Info {
                     timestamps,
                     sack,
                     wscale,
+                    ecn,
+                    ecn_seen,
                 } = self.options;
-                u64::from(timestamps) | u64::from(sack) << 1 | u64::from(wscale) << 2
+                u64::from(timestamps)
+                    | u64::from(sack) << 1
+                    | u64::from(wscale) << 2
+                    | u64::from(ecn) << 3
+                    | u64::from(ecn_seen) << 4
             }
             "snd_wscale" => self.snd_wscale.into(),
             "rcv_wscale" => self.rcv_wscale.into(),
@@ -301,6 +311,8 @@ impl<P: Page> Connection<P> {
                 timestamps: self.timestamps.is_some(),
                 sack: self.sack,
                 wscale: self.scaling,
+                ecn: self.ecn.is_on(),
+                ecn_seen: self.ecn.has_seen(),
             },
             rcv_wscale: self.rcv.wscale.shift(),
             snd_wscale: self.snd.wscale.shift(),

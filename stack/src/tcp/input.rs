@@ -3,6 +3,7 @@
 use super::{
     congestion::CongestionWindow,
     connection::{Connection, Context, Failure, State},
+    ecn::Arrival,
     out_of_order::Range,
     seq::{SeqNum, UnscaledWindow, WindowScale},
 };
@@ -36,6 +37,8 @@ pub(super) struct Payload<P> {
     pub(super) bytes: u32,
     /// Of a segment put together from several: the payload bytes of each.
     pub(super) segment_bytes: Option<u16>,
+    /// ECN field of the packet that brought it.
+    pub(super) ecn: u8,
     /// What the device has left to keep it in.
     pub(super) memory: RxMemory,
 }
@@ -108,6 +111,7 @@ impl<P: Page> Connection<P> {
         }
         ctx.counters.hp_hits += 1;
         self.measure_receiver_rtt(ctx.now, header, payload.bytes);
+        self.on_ecn_field(header, &payload);
         self.on_data(ctx, self.rcv.nxt, payload, false);
     }
 
@@ -154,6 +158,7 @@ impl<P: Page> Connection<P> {
             self.snd.peer_mss = mss.max(MIN_PEER_MSS);
         }
         self.sack &= options.sack_permitted;
+        self.ecn.receive_syn(header.flags, ctx.config.ecn);
         match options.window_scale {
             Some(shift) if self.scaling => self.snd.wscale = WindowScale::new(shift),
             _ => {
@@ -311,9 +316,17 @@ impl<P: Page> Connection<P> {
         }
         if payload.bytes > 0 || fin {
             self.measure_receiver_rtt(ctx.now, header, payload.bytes);
+            self.on_ecn_field(header, &payload);
             self.on_data(ctx, seq, payload, fin);
         }
         Verdict::Done
+    }
+
+    /// Data came by a packet that may have been marked on its way.
+    fn on_ecn_field(&mut self, header: &Header, payload: &Payload<P>) {
+        if self.ecn.receive_data(header.flags, payload.ecn) == Arrival::Urgent {
+            self.rcv.ack_now = true;
+        }
     }
 
     /// Whether the acknowledgment is one to go on with: in SYN-RECEIVED, of our SYN; later, not

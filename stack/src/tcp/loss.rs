@@ -30,6 +30,8 @@ pub(super) struct News {
     pub(super) is_dup_ack: bool,
     /// The timestamp it echoes.
     pub(super) echo: Option<u32>,
+    /// It echoes a congestion mark.
+    pub(super) is_marked: bool,
     /// The flight before it.
     pub(super) flight: Flight,
     /// Bytes it says have left the network (`DeliveredData` of RFC 9937 §6).
@@ -43,6 +45,7 @@ impl<P: Page> Connection<P> {
     /// Draws the conclusions of an acknowledgment.
     pub(super) fn learn(&mut self, ctx: &mut Context<'_>, news: &News) {
         let una = self.snd.una;
+        let was_open = self.recovery.phase() == Phase::Open;
         if news.advanced {
             self.recovery.on_advance(una);
             self.rack.on_advance(una);
@@ -57,6 +60,9 @@ impl<P: Page> Connection<P> {
         self.answer_probe(ctx, news);
         let was = self.recovery.phase();
         self.settle_phase(ctx, news);
+        if news.is_marked {
+            self.heed_mark(news.flight);
+        }
         let before = self.retransmits.lost_bytes();
         if self.sack {
             self.find_losses(ctx);
@@ -76,6 +82,9 @@ impl<P: Page> Connection<P> {
             let pipe = self.pipe_bytes();
             let (recovery, window) = (&mut self.recovery, &mut self.window);
             recovery.proportion(window, news.delivered_bytes, pipe, is_safe);
+        }
+        if was_open && self.recovery.phase() != Phase::Open {
+            self.ecn.on_reduction();
         }
     }
 
@@ -136,6 +145,20 @@ impl<P: Page> Connection<P> {
         if self.retransmits.is_empty() {
             self.tlp.cancel();
         }
+    }
+
+    /// The path marked our data (RFC 3168 §6.1.2): the window comes down once a window of data,
+    /// and what an earlier reduction took is not given back.
+    fn heed_mark(&mut self, flight: Flight) {
+        self.congestion.commit();
+        let episode = self.episode(flight);
+        self.recovery.reduce(
+            &self.retransmits,
+            &mut self.window,
+            &mut self.congestion,
+            Cause::Ecn,
+            episode,
+        );
     }
 
     fn episode(&self, flight: Flight) -> Episode {
@@ -230,6 +253,7 @@ impl<P: Page> Connection<P> {
     /// any more.
     fn undo(&mut self, unmark: bool) {
         self.congestion.undo(&mut self.window);
+        self.ecn.withdraw();
         self.recovery.on_undone();
         self.rack.on_undone();
         self.timeouts = 0;
@@ -346,5 +370,6 @@ impl<P: Page> Connection<P> {
             episode,
             ctx.config.frto,
         );
+        self.ecn.on_reduction();
     }
 }

@@ -21,6 +21,7 @@ mod delivery_rate;
 mod demux;
 mod device_share;
 mod drain_rate;
+mod ecn;
 mod error;
 mod expire;
 mod fairness;
@@ -64,7 +65,9 @@ mod undo;
 mod write_space;
 
 pub(crate) use api::ListenerId;
-pub use config::{Config, Keepalive, Mistakes, Options};
+pub use config::{Config, EcnMode, Keepalive, Mistakes, Options};
+#[cfg(any(test, feature = "sim"))]
+pub(crate) use congestion::PeriodicLoss;
 pub use congestion::{CongestionAlgorithm, SlowStartMode};
 pub use connection::State;
 pub(crate) use demux::ConnectionId;
@@ -155,6 +158,7 @@ impl<P: Page> Tcp<P> {
             slices,
             segment_bytes: meta.segment_bytes,
             memory: meta.memory,
+            ecn: meta.ecn,
         };
         self.counters.in_segs += payload.segments();
         let tuple = Tuple {

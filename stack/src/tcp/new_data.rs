@@ -62,7 +62,11 @@ impl<P: Page> Connection<P> {
         let pipe = self.pipe_bytes();
         let demand = self.demand(ctx, route, mss, pipe);
         let limit = self.device.limit(queue, &demand);
-        let most = (limit.packet_bytes / mss * mss).max(mss);
+        let most = if self.ecn.announces() {
+            mss
+        } else {
+            (limit.packet_bytes / mss * mss).max(mss)
+        };
         let window_room = (self.snd.una + self.snd.wnd).bytes_since(self.snd.nxt);
         let cwnd_room = self.window.cwnd.saturating_sub(pipe);
         let mut bytes = waiting.min(window_room).min(cwnd_room).min(most);

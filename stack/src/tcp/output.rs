@@ -5,9 +5,11 @@
 
 use super::{
     connection::{Connection, Context, Failure, Probe, State, TimestampState},
+    cwnd_usage::BurstEnd,
     device_share::DeviceQueue,
     new_data::Held,
     out_of_order::Range,
+    recovery::Phase,
     send_queue::Payload,
     seq::SeqNum,
     timers::arm,
@@ -140,9 +142,18 @@ impl<P: Page> Connection<P> {
                     self.device.yield_ring(queue);
                 }
                 let in_flight = self.pipe_bytes();
-                let limited = held == Held::CongestionWindow;
-                let (una, nxt) = (self.snd.una, self.snd.nxt);
-                self.usage.on_burst_end(in_flight, limited, una, nxt);
+                self.usage.on_burst_end(&BurstEnd {
+                    now: ctx.now,
+                    in_flight_bytes: in_flight,
+                    is_cwnd_limited: held == Held::CongestionWindow,
+                    is_app_limited: self.notsent_bytes() == 0,
+                    una: self.snd.una,
+                    nxt: self.snd.nxt,
+                });
+                if ctx.config.slow_start_after_idle && self.recovery.phase() == Phase::Open {
+                    let rto = self.rtt.rto();
+                    self.usage.decay(&mut self.window, ctx.now, rto);
+                }
                 if matches!(held, Held::Device | Held::Pacing) {
                     self.usage.held_back();
                 }
@@ -256,7 +267,7 @@ impl<P: Page> Connection<P> {
             dst_port: self.tuple.remote_port,
             seq: seq.0,
             ack: self.rcv.nxt.0,
-            flags: flags | Flags::ACK,
+            flags: flags | Flags::ACK | self.ecn.ack_flags(),
             window: self.window_to_tell().0.0,
             ..Header::default()
         };
@@ -291,6 +302,7 @@ impl<P: Page> Connection<P> {
     fn send_reset(&mut self, ctx: &mut Context<'_>, ip: &mut impl IpSender<P>) -> Transmit {
         let mut header = self.header(ctx, self.snd.nxt, Flags::RST);
         header.options.sack.clear();
+        header.flags.remove(Flags::ECE);
         match self.send_header(ip, &header) {
             Ok(()) => ctx.counters.out_rsts += 1,
             Err(SendError::Busy) => return Transmit::Busy,
@@ -319,7 +331,10 @@ impl<P: Page> Connection<P> {
         };
         if is_answer {
             header.flags |= Flags::ACK;
+            header.flags |= self.ecn.syn_ack_flags();
             header.ack = self.rcv.nxt.0;
+        } else {
+            header.flags |= self.ecn.syn_flags(self.snd.nxt != self.snd.iss);
         }
         header.options.mss = Some(advmss);
         header.options.window_scale = self.scaling.then_some(self.rcv.wscale.shift());
@@ -423,10 +438,10 @@ impl<P: Page> Connection<P> {
         if !self.retransmits.is_empty() {
             return;
         }
-        let idle = ctx.now.since(self.snd.last_data_at);
         self.congestion.on_send_after_idle(ctx.now);
-        if idle > self.rtt.rto() {
-            self.window.cwnd = self.window.cwnd.min(self.window.initial());
+        if ctx.config.slow_start_after_idle {
+            let (sent_at, rto) = (self.snd.last_data_at, self.rtt.rto());
+            self.usage.restart(&mut self.window, ctx.now, sent_at, rto);
         }
     }
 
@@ -470,6 +485,8 @@ impl<P: Page> Connection<P> {
         let is_last = (seq + bytes).after_or_eq(self.data_end());
         // A packet of several segments is pushed as one: the peer's device puts it together.
         flags.set(Flags::PSH, bytes > 0 && (is_last || bytes > mss));
+        let is_new_data = !again && bytes > 0;
+        flags.set(Flags::CWR, is_new_data && self.ecn.announces());
         let header = self.header(ctx, seq, flags);
         let mut header_bytes = [0; MAX_HEADER_BYTES];
         let header_len = header.emit(&mut header_bytes);
@@ -490,7 +507,7 @@ impl<P: Page> Connection<P> {
             src: self.tuple.local,
             dst: self.tuple.remote,
             protocol: PROTOCOL,
-            traffic_class: 0,
+            traffic_class: if is_new_data { self.ecn.field() } else { 0 },
             transport: &transport[..transport_len],
             payload: &payload,
             segment_bytes: (bytes > mss).then_some(mss as u16),
@@ -537,6 +554,9 @@ impl<P: Page> Connection<P> {
         self.stats.bytes_sent += u64::from(bytes);
         if bytes > 0 {
             self.stats.data_segs_out += segments;
+            if !again {
+                self.ecn.announced(seq + bytes);
+            }
         }
         let in_flight = self.retransmits.in_flight_bytes();
         let snapshot = self.delivery.on_send(ctx.now, in_flight);

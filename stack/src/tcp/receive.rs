@@ -34,6 +34,7 @@ impl<P: Page> Connection<P> {
             mut bytes,
             segment_bytes,
             memory,
+            ecn: _,
         } = payload;
         self.ack_policy.data_received(ctx.now, self.rtt.rto());
         let segment = segment_bytes.map_or(bytes, u32::from);

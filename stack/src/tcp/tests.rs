@@ -2,6 +2,7 @@
 
 mod buffers;
 mod close;
+mod ecn;
 mod handshake;
 pub(in crate::tcp) mod harness;
 mod hostile;

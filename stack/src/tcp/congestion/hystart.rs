@@ -47,70 +47,155 @@ struct Round {
     end: SeqNum,
     /// The last acknowledgment of the train.
     train_end: Instant,
+    /// What has come since the start.
+    whole: Stretch,
+    /// What has come of late.
+    recent: Stretch,
+}
+
+/// Acknowledgments in a row.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    start: Instant,
     least_rtt_us: u32,
     samples: u32,
+    /// Bytes delivered after the first of them.
+    bytes: u64,
+}
+
+impl Stretch {
+    fn new(start: Instant) -> Self {
+        Self {
+            start,
+            least_rtt_us: u32::MAX,
+            samples: 0,
+            bytes: 0,
+        }
+    }
+
+    fn add(&mut self, now: Instant, rtt_us: u32, bytes: u32) {
+        // Every sample lowers the delay, also those after the eighth (b344579ca847).
+        self.least_rtt_us = self.least_rtt_us.min(rtt_us);
+        self.samples = self.samples.saturating_add(1);
+        if now > self.start {
+            self.bytes += u64::from(bytes);
+        }
+    }
+
+    /// Whether all of it was late.
+    fn is_late(&self, path_us: u32) -> bool {
+        let slack_us = (path_us / 8).clamp(DELAY_MIN_US, DELAY_MAX_US);
+        self.samples >= MIN_SAMPLES && self.least_rtt_us > path_us.saturating_add(slack_us)
+    }
+
+    /// What the path holds, at the rate at which this was delivered.
+    fn path_bytes(&self, now: Instant, path_us: u32) -> u64 {
+        let us = now.since(self.start).as_micros() as u64;
+        (self.bytes * u64::from(path_us))
+            .checked_div(us)
+            .unwrap_or(0)
+    }
 }
 
 impl HyStart {
-    /// Takes in an acknowledgment during slow start; returns why slow start is to end, if it is.
+    /// Takes in an acknowledgment during slow start; returns why slow start is to end, if it is,
+    /// and with which window.
     pub(super) fn on_ack(
         &mut self,
         window: &CongestionWindow,
         ack: &AckSample,
-    ) -> Option<SlowStartExit> {
+    ) -> Option<(SlowStartExit, u32)> {
         if self.found {
             return None;
         }
         let is_low = window.cwnd < window.mss.saturating_mul(LOW_WINDOW_SEGS);
-        self.begin_round(ack, is_low);
-        if is_low {
-            return None;
+        let Mistakes {
+            hystart_round_where_window_grows: begins_late,
+            hystart_round_behind_low_window: is_missed,
+            ..
+        } = ack.mistakes;
+        if !begins_late && !(is_missed && is_low) {
+            self.begin_round(ack);
         }
-        let exit = self.round.as_mut()?.on_ack(window, ack);
+        let exit = match &mut self.round {
+            Some(round) if !is_low => round.on_ack(window, ack),
+            _ => None,
+        };
+        if begins_late && ack.may_grow {
+            self.begin_round(ack);
+        }
         self.found = exit.is_some();
         exit
     }
 
     /// Begins a round with the first acknowledgment of what had not been sent when the last one
     /// began.
-    fn begin_round(&mut self, ack: &AckSample, is_low: bool) {
-        let Mistakes {
-            hystart_round_where_window_grows,
-            hystart_round_behind_low_window,
-            ..
-        } = ack.mistakes;
-        let is_over = self.round.is_none_or(|round| ack.una.after(round.end));
-        let is_missed = (hystart_round_where_window_grows && !ack.may_grow)
-            || (hystart_round_behind_low_window && is_low);
-        if is_over && !is_missed {
+    fn begin_round(&mut self, ack: &AckSample) {
+        if self.round.is_none_or(|round| ack.una.after(round.end)) {
             self.round = Some(Round {
                 start: ack.now,
                 end: ack.nxt,
                 train_end: ack.now,
-                least_rtt_us: u32::MAX,
-                samples: 0,
+                whole: Stretch::new(ack.now),
+                recent: Stretch::new(ack.now),
             });
         }
     }
 }
 
 impl Round {
-    fn on_ack(&mut self, window: &CongestionWindow, ack: &AckSample) -> Option<SlowStartExit> {
+    fn on_ack(
+        &mut self,
+        window: &CongestionWindow,
+        ack: &AckSample,
+    ) -> Option<(SlowStartExit, u32)> {
         let rtt_us = ack.rtt_us?.max(1);
         let path_us = match ack.min_rtt_us {
             0 => rtt_us,
             us => us.min(rtt_us),
         };
-        if self.is_train(window, ack, path_us) {
-            return Some(SlowStartExit::AckTrain);
+        self.whole.add(ack.now, rtt_us, ack.delivered_bytes);
+        self.recent.add(ack.now, rtt_us, ack.delivered_bytes);
+        let exit = if self.is_train(window, ack, path_us) {
+            SlowStartExit::AckTrain
+        } else if self.whole.is_late(path_us) || (ack.is_paced && self.is_late_now(ack, path_us)) {
+            SlowStartExit::Delay
+        } else {
+            return None;
+        };
+        let cwnd = if ack.is_paced && ack.may_grow {
+            self.full_path(window, ack.now, path_us)
+        } else {
+            window.cwnd
+        };
+        Some((exit, cwnd))
+    }
+
+    /// Whether a queue has built within the round. A burst builds one that is gone with the round,
+    /// so that it says nothing; but a paced sender makes no bursts, and has sent twice what the
+    /// path holds before the next round's beginning could tell.
+    fn is_late_now(&mut self, ack: &AckSample, path_us: u32) -> bool {
+        let Stretch { start, samples, .. } = self.recent;
+        let is_long = ack.now.since(start).as_micros() >= u128::from(path_us / 8);
+        if samples < MIN_SAMPLES || !is_long {
+            return false;
         }
-        // Every sample lowers the round's delay, also those after the eighth (b344579ca847).
-        self.least_rtt_us = self.least_rtt_us.min(rtt_us);
-        self.samples = self.samples.saturating_add(1);
-        let slack_us = (path_us / 8).clamp(DELAY_MIN_US, DELAY_MAX_US);
-        let is_late =
-            self.samples >= MIN_SAMPLES && self.least_rtt_us > path_us.saturating_add(slack_us);
-        is_late.then_some(SlowStartExit::Delay)
+        let is_late = self.recent.is_late(path_us);
+        if !is_late {
+            self.recent = Stretch::new(ack.now);
+        }
+        is_late
+    }
+
+    /// The window that fills the path, when one that was paced is found to be more. What an
+    /// acknowledgment says of a paced sender's rate, it says a round trip late, and the window has
+    /// doubled meanwhile; but it says the path's rate, too. It never says less than half the
+    /// window: that was not too much a round trip ago.
+    fn full_path(&self, window: &CongestionWindow, now: Instant, path_us: u32) -> u32 {
+        let whole = self.whole.path_bytes(now, path_us);
+        let recent = self.recent.path_bytes(now, path_us);
+        let least = u64::from(window.cwnd / 2);
+        whole.max(recent).clamp(least, u64::from(window.cwnd)) as u32
     }
 
     /// Whether the train of acknowledgments is as long as the path. A sender that is not paced

@@ -62,11 +62,16 @@ impl SlowStart {
         let (exit, divisor) = match self {
             Self::Off => (None, 1),
             Self::Classic(hystart) => (hystart.on_ack(window, ack), 1),
-            Self::PlusPlus(hystart) => hystart.on_ack(ack),
+            Self::PlusPlus(hystart) => {
+                let (exit, divisor) = hystart.on_ack(ack);
+                (exit.map(|exit| (exit, window.cwnd)), divisor)
+            }
         };
-        if exit.is_some() {
-            window.ssthresh = window.cwnd;
-        }
+        let exit = exit.map(|(exit, cwnd)| {
+            window.cwnd = cwnd;
+            window.ssthresh = cwnd;
+            exit
+        });
         if !ack.may_grow {
             return (exit, 0);
         }

@@ -329,7 +329,6 @@ proptest! {
         window.cwnd = segments * mss;
         window.ssthresh = window.cwnd;
         let mut model = model::Model::new(f64::from(segments));
-        let mut now = Instant::ZERO;
         let mut now_us = 0u32;
         for acks in losses {
             window.ssthresh = cubic.ssthresh(&window, loss(window.cwnd));
@@ -337,7 +336,7 @@ proptest! {
             model.lose();
             for _ in 0..acks {
                 now_us += rtt_us / 10;
-                now = Instant::from_micros(u64::from(now_us));
+                let now = Instant::from_micros(u64::from(now_us));
                 let sample = AckSample { now, srtt_us: rtt_us, ..ack(mss * per_ack) };
                 cubic.on_ack(&mut window, &sample);
                 model.ack(f64::from(now_us) / 1e6, f64::from(rtt_us) / 1e6, f64::from(per_ack));
