@@ -217,8 +217,8 @@ impl Shared {
         };
         let mut shares = Vec::new();
         let mut early = [0, 0];
-        for second in 0..seconds {
-            if second == seconds / 2 {
+        for at in 0..seconds {
+            if at == seconds / 2 {
                 early = losses();
             }
             let before = [first.bytes(), second.bytes()];
