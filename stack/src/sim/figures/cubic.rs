@@ -65,7 +65,7 @@ fn table(effort: &Effort<'_>, entry: &Entry, rows: &mut Vec<Row>) {
     let &Entry(rtt_ms, per_loss, reno, cubic) = entry;
     let rtt = Duration::from_millis(rtt_ms);
     let path = format!("{rtt_ms} ms, 1 in {per_loss} lost");
-    let mut measure = |name: &str, expected: u64, got: u64| {
+    let mut measure = |name: &str, expected: u64, got: u64, percent: u64| {
         let expected = expected * 1000;
         rows.push(Row {
             cells: vec![
@@ -77,8 +77,8 @@ fn table(effort: &Effort<'_>, entry: &Entry, rows: &mut Vec<Row>) {
             checks: vec![Check::between(
                 format!("{name}, {path}"),
                 got,
-                expected / 100 * 90,
-                expected / 100 * 110,
+                expected / 100 * (100 - percent),
+                expected / 100 * (100 + percent),
                 Unit::Thousandths,
             )],
         });
@@ -89,14 +89,16 @@ fn table(effort: &Effort<'_>, entry: &Entry, rows: &mut Vec<Row>) {
     };
     let losses = if effort.quick { 60 } else { 300 };
     let got = model.average_window(CongestionAlgorithm::Cubic, losses);
-    measure("model, CUBIC", cubic, got);
+    measure("model, CUBIC", cubic, got, 10);
     let got = model.average_window(CongestionAlgorithm::Reno, losses);
-    measure("model, Reno", reno, got);
+    measure("model, Reno", reno, got, 10);
     let most = if effort.quick { 1_000 } else { 10_000 };
     if per_loss <= most {
         (effort.progress)(&path);
         let got = by_stacks(rtt, per_loss, 60);
-        measure("stack, CUBIC", cubic, got);
+        // The RFC's model repairs a loss in no time; a stack spends a round trip of the eight or
+        // so between two losses of a hundredth on it, with whole segments and less window.
+        measure("stack, CUBIC", cubic, got, 20);
     }
 }
 
@@ -362,11 +364,14 @@ fn against_reno(effort: &Effort<'_>, rows: &mut Vec<Row>) {
         let [cubic, reno] = outcome.late();
         let ratio = cubic * 1000 / reno.max(1);
         let predicted = outcome.predicted_ratio();
+        // Beyond, a dozen losses in the time measured are a small sample for a function of their
+        // number.
+        let (least, most) = if is_friendly { (60, 140) } else { (50, 200) };
         let mut checks = vec![Check::between(
             format!("{path}: ratio by the response functions"),
             ratio,
-            predicted * 6 / 10,
-            predicted * 14 / 10,
+            predicted * least / 100,
+            predicted * most / 100,
             Unit::Thousandths,
         )];
         if is_friendly {
