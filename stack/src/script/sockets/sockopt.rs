@@ -176,14 +176,6 @@ fn set(
             let mss = (mss > 0).then_some(mss);
             socket.change(machine, |options| options.max_segment_bytes = mss);
         }
-        TCP_NOTSENT_LOWAT => {
-            let Ok(bytes) = u32::try_from(value) else {
-                return Some(Attempt::error(Errno::EINVAL));
-            };
-            let default = machine.stack.tcp().config().notsent_lowat_bytes;
-            let bytes = if bytes == 0 { default } else { bytes };
-            socket.change(machine, |options| options.notsent_lowat_bytes = bytes);
-        }
         TCP_USER_TIMEOUT => {
             let Ok(ms) = u64::try_from(value) else {
                 return Some(Attempt::error(Errno::EINVAL));
@@ -261,7 +253,6 @@ fn get(socket: &mut Socket, machine: &mut Machine, (level, name): (i64, i64)) ->
             i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX)
         }),
         TCP_INFO => 0,
-        TCP_NOTSENT_LOWAT => i64::from(options.notsent_lowat_bytes),
         _ => return None,
     })
 }
