@@ -6,7 +6,8 @@
 
 use paceline_stack::script::{Flavor, Settings, Verdict, run_traced};
 use std::{
-    env, fs, io,
+    env, fmt, fs,
+    io::{self, Write},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -114,26 +115,33 @@ struct Summary {
     skipped: usize,
 }
 
+/// Prints a line. Who reads no further, as `head` does, need not be told.
+fn say(line: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stdout(), "{line}");
+}
+
 fn run_file(path: &Path, arguments: &Arguments, summary: &mut Summary) {
     let name = path.display();
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) => {
             summary.failed += 1;
-            println!("FAIL {name}: expected a file to read, got: {error}");
+            say(format_args!(
+                "FAIL {name}: expected a file to read, got: {error}"
+            ));
             return;
         }
     };
     let text = String::from_utf8_lossy(&bytes);
     let verdict = run_traced(&text, &arguments.settings, &mut |line| {
         if arguments.verbose {
-            println!("    {line}");
+            say(format_args!("    {line}"));
         }
     });
     match verdict {
         Verdict::Ok => {
             summary.ok += 1;
-            println!("ok   {name}");
+            say(format_args!("ok   {name}"));
         }
         Verdict::Fail {
             line,
@@ -141,11 +149,13 @@ fn run_file(path: &Path, arguments: &Arguments, summary: &mut Summary) {
             got,
         } => {
             summary.failed += 1;
-            println!("FAIL {name}:{line} expected {expected} got {got}");
+            say(format_args!(
+                "FAIL {name}:{line} expected {expected} got {got}"
+            ));
         }
         Verdict::Skip { line, what } => {
             summary.skipped += 1;
-            println!("skip {name}:{line} ({what})");
+            say(format_args!("skip {name}:{line} ({what})"));
         }
     }
 }
@@ -154,7 +164,7 @@ fn main() -> ExitCode {
     let arguments = match arguments() {
         Ok(Some(arguments)) => arguments,
         Ok(None) => {
-            print!("{HELP}");
+            say(format_args!("{}", HELP.trim_end()));
             return ExitCode::SUCCESS;
         }
         Err(error) => {
@@ -178,7 +188,7 @@ fn main() -> ExitCode {
         failed,
         skipped,
     } = summary;
-    println!("{ok} ok, {failed} failed, {skipped} skipped");
+    say(format_args!("{ok} ok, {failed} failed, {skipped} skipped"));
     if failed == 0 {
         ExitCode::SUCCESS
     } else {
