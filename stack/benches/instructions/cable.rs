@@ -104,6 +104,11 @@ impl Direction {
         Some(frame)
     }
 
+    /// Whether [`Direction::begin`] would give a frame.
+    pub(crate) fn has_room(&self) -> bool {
+        !self.free.is_empty()
+    }
+
     pub(crate) fn send(&mut self, frame: Frame) {
         self.waiting.push_back(frame);
     }

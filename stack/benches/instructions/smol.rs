@@ -28,7 +28,6 @@ struct Received {
 }
 
 struct Sender {
-    frame: Frame,
     direction: Rc<RefCell<Direction>>,
 }
 
@@ -41,20 +40,23 @@ impl RxToken for Received {
 }
 
 impl TxToken for Sender {
-    fn consume<R, F: FnOnce(&mut [u8]) -> R>(mut self, len: usize, f: F) -> R {
-        let result = f(self.frame.resize(len));
-        self.direction.borrow_mut().send(self.frame);
+    fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, f: F) -> R {
+        let mut frame = self
+            .direction
+            .borrow_mut()
+            .begin()
+            .expect("there was room when the token was made");
+        let result = f(frame.resize(len));
+        self.direction.borrow_mut().send(frame);
         result
     }
 }
 
 impl Phy {
     fn sender(&self) -> Option<Sender> {
-        let frame = self.end.outgoing.borrow_mut().begin()?;
-        Some(Sender {
-            frame,
-            direction: Rc::clone(&self.end.outgoing),
-        })
+        let direction = Rc::clone(&self.end.outgoing);
+        let has_room = direction.borrow().has_room();
+        has_room.then_some(Sender { direction })
     }
 }
 
