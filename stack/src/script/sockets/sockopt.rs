@@ -159,6 +159,15 @@ fn set(
         return None;
     }
     match name {
+        TCP_NOTSENT_LOWAT => {
+            // 0 means what the system's setting says.
+            let bytes = match u32::try_from(value) {
+                Ok(0) => machine.stack.tcp().config().notsent_lowat_bytes,
+                Ok(bytes) => bytes,
+                Err(_) => return Some(Attempt::error(Errno::EINVAL)),
+            };
+            socket.change(machine, |options| options.notsent_lowat_bytes = bytes);
+        }
         TCP_NODELAY => socket.change(machine, |options| options.nodelay = on),
         TCP_MAXSEG => {
             let Ok(mss) = u16::try_from(value) else {
