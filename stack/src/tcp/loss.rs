@@ -173,6 +173,7 @@ impl<P: Page> Connection<P> {
     }
 
     /// Whether what was done about losses was right, and whether it is over.
+    #[expect(clippy::match_same_arms, reason = "phases in their order")]
     fn settle_phase(&mut self, ctx: &mut Context<'_>, news: &News) {
         let is_explained = self.recovery.undo.is_explained_by_duplicates();
         let is_original = news.advanced && self.recovery.undo.is_original(news.echo);

@@ -163,7 +163,7 @@ fn bulk(
     algorithm: CongestionAlgorithm,
 ) -> apps::Meter {
     let meter = apps::sink(network, to, port, |options| {
-        options.rcvbuf_bytes = Some(16 << 20)
+        options.rcvbuf_bytes = Some(16 << 20);
     });
     apps::bulk(network, from, (to, port), move |options| {
         options.sndbuf_bytes = Some(16 << 20);

@@ -84,7 +84,7 @@ impl Flow {
     /// short runs the beginning counts for more, when all are slow alike.
     fn least_gain(self, quick: bool) -> Option<u64> {
         let without_loss = self.loss_ppm == 0;
-        (without_loss || self.is_as_on_linux()).then(|| match (without_loss, quick) {
+        (without_loss || self.is_as_on_linux()).then_some(match (without_loss, quick) {
             (false, true) => 2500,
             _ => 4000,
         })

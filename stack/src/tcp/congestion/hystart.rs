@@ -114,7 +114,7 @@ impl HyStart {
             hystart_round_behind_low_window: is_missed,
             ..
         } = ack.mistakes;
-        if !begins_late && !(is_missed && is_low) {
+        if !(begins_late || is_missed && is_low) {
             self.begin_round(ack);
         }
         let exit = match &mut self.round {

@@ -189,7 +189,8 @@ impl Harness {
         let mut done = self.wire.sent.len();
         self.tcp.poll(self.now, &mut self.wire);
         while !self.keeps && done < self.wire.sent.len() {
-            for out in self.wire.sent[done..].to_vec() {
+            for at in done..self.wire.sent.len() {
+                let out = self.wire.sent[at].clone();
                 self.complete(&out);
             }
             done = self.wire.sent.len();

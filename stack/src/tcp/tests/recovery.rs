@@ -119,7 +119,7 @@ fn the_patience_with_one_overtaken_segment_ends_by_a_timer() {
     f.h.pass(RTT);
     f.ack(0, &[(1, 2)]);
     assert_eq!(f.sent(), []);
-    f.h.pass(RTT / 4 - Duration::from_millis(1));
+    f.h.pass((RTT / 4).saturating_sub(Duration::from_millis(1)));
     assert_eq!(f.sent(), []);
     f.h.pass(Duration::from_millis(1));
     assert_eq!(f.sent(), [(0, 1)]);
