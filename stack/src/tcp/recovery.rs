@@ -201,7 +201,7 @@ impl Recovery {
         } = episode;
         if self.recover.is_none_or(|recover| !una.before(recover)) {
             congestion.on_event(window, CongestionEvent { cause, used_bytes });
-            self.undo = Undo::begin(una, queue.retransmitted_bytes());
+            self.undo = Undo::begin(&self.undo, una, queue.retransmitted_bytes());
         }
         self.prr = Prr::new(flight.outstanding_bytes, flight.sacked_bytes);
         self.recover = Some(nxt);

@@ -11,20 +11,26 @@ pub(super) struct Undo {
     marker: Option<SeqNum>,
     /// Bytes sent again since, less those reported to have arrived twice.
     unexplained_bytes: Option<u32>,
-    /// Our timestamp on the first retransmission.
+    /// Our timestamp on the first retransmission that is or was on its way.
     first_stamp: Option<u32>,
+    /// Whether that is not known: then an echo tells nothing.
+    is_ambiguous: bool,
     /// snd_nxt when recovery ended: with that acknowledged, no more evidence will come.
     expires: Option<SeqNum>,
 }
 
 impl Undo {
     /// A congestion event is found. `in_network_bytes` of retransmissions from before are on their
-    /// way (a loss probe): they have to be explained too.
-    pub(super) fn begin(una: SeqNum, in_network_bytes: u32) -> Self {
+    /// way (a loss probe, or what the `earlier` event had sent again): they have to be explained
+    /// too, and their timestamps are no older transmission's.
+    pub(super) fn begin(earlier: &Self, una: SeqNum, in_network_bytes: u32) -> Self {
+        let from_before = in_network_bytes > 0;
+        let first_stamp = earlier.first_stamp.filter(|_| from_before);
         Self {
             marker: Some(una),
-            unexplained_bytes: (in_network_bytes > 0).then_some(in_network_bytes),
-            first_stamp: None,
+            unexplained_bytes: from_before.then_some(in_network_bytes),
+            first_stamp,
+            is_ambiguous: from_before && (earlier.is_ambiguous || first_stamp.is_none()),
             expires: None,
         }
     }
@@ -67,7 +73,7 @@ impl Undo {
     /// anything was sent again; then the original arrived. So it is when nothing has been sent
     /// again.
     pub(super) fn is_original(&self, echo: Option<u32>) -> bool {
-        if self.marker.is_none() {
+        if self.marker.is_none() || self.is_ambiguous {
             return false;
         }
         if self.unexplained_bytes.is_none() {

@@ -6,7 +6,7 @@ fn range(start: u32, end: u32) -> Range {
 
 #[test]
 fn duplicates_of_all_that_was_sent_again_explain_it() {
-    let mut undo = Undo::begin(SeqNum(1000), 0);
+    let mut undo = Undo::begin(&Undo::default(), SeqNum(1000), 0);
     undo.on_retransmit(2000, None);
     assert!(!undo.is_explained_by_duplicates());
     undo.on_duplicate(range(0, 1000));
@@ -19,7 +19,7 @@ fn duplicates_of_all_that_was_sent_again_explain_it() {
 /// A loss probe that was on its way when the loss was found has to be explained too.
 #[test]
 fn a_probe_counts_among_what_was_sent_again() {
-    let mut undo = Undo::begin(SeqNum(1000), 500);
+    let mut undo = Undo::begin(&Undo::default(), SeqNum(1000), 500);
     undo.on_retransmit(1000, Some(7));
     undo.on_duplicate(range(1000, 2000));
     assert!(!undo.is_explained_by_duplicates());
@@ -29,7 +29,7 @@ fn a_probe_counts_among_what_was_sent_again() {
 
 #[test]
 fn rfc_3522_an_older_timestamp_answers_the_original() {
-    let mut undo = Undo::begin(SeqNum(0), 0);
+    let mut undo = Undo::begin(&Undo::default(), SeqNum(0), 0);
     assert!(undo.is_original(None), "nothing has been sent again");
     undo.on_retransmit(1000, Some(u32::MAX));
     undo.on_retransmit(1000, Some(5));
@@ -40,9 +40,27 @@ fn rfc_3522_an_older_timestamp_answers_the_original() {
     assert!(!undo.is_original(None));
 }
 
+/// What an earlier recovery sent again arrives while the next one goes on: its timestamp is older
+/// than all of the next one's, and still no original's.
+#[test]
+fn what_an_earlier_event_sent_again_is_no_original() {
+    let mut earlier = Undo::begin(&Undo::default(), SeqNum(0), 0);
+    earlier.on_retransmit(1000, Some(100));
+    earlier.on_recovered(SeqNum(9000));
+    let mut undo = Undo::begin(&earlier, SeqNum(5000), 1000);
+    undo.on_retransmit(1000, Some(200));
+    assert!(!undo.is_original(Some(100)));
+    assert!(!undo.is_original(Some(150)));
+    assert!(undo.is_original(Some(99)));
+    // A probe's timestamp was not noted.
+    let mut undo = Undo::begin(&Undo::default(), SeqNum(5000), 1000);
+    undo.on_retransmit(1000, Some(200));
+    assert!(!undo.is_original(Some(100)));
+}
+
 #[test]
 fn evidence_counts_until_a_round_trip_after_recovery() {
-    let mut undo = Undo::begin(SeqNum(0), 0);
+    let mut undo = Undo::begin(&Undo::default(), SeqNum(0), 0);
     undo.on_retransmit(1000, None);
     undo.on_recovered(SeqNum(9000));
     assert!(!undo.on_advance(SeqNum(9000)));
