@@ -2,6 +2,8 @@
 //!
 //! Two stacks are joined by a cable that passes pages from one to the other.
 
+mod pool;
+
 use paceline_stack::{
     device::{
         Capabilities, Completion, Device, Page, RxChecksum, RxFrame, RxMemory, Slice, TxError,
@@ -12,6 +14,7 @@ use paceline_stack::{
     stack::{Config, Stack},
     time::{Duration, Instant},
 };
+use pool::{Pool, PoolPage};
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     cell::{Cell, RefCell},
@@ -21,8 +24,6 @@ use std::{
     rc::Rc,
     task::{Context, Poll, Waker},
 };
-
-const PAGE_BYTES: usize = 4096;
 
 /// Frames that fit on the cable.
 const RING: usize = 64;
@@ -55,77 +56,6 @@ unsafe impl GlobalAlloc for Counting {
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
-
-/// Memory that was allocated once and for all.
-type Pool = Rc<RefCell<Vec<Rc<[u8; PAGE_BYTES]>>>>;
-
-#[derive(Debug)]
-struct PoolPage {
-    memory: Rc<[u8; PAGE_BYTES]>,
-    len: usize,
-    writer: bool,
-    pool: Pool,
-}
-
-impl PoolPage {
-    fn alloc(pool: &Pool) -> Option<Self> {
-        let memory = pool.borrow_mut().pop()?;
-        Some(Self {
-            memory,
-            len: 0,
-            writer: true,
-            pool: Rc::clone(pool),
-        })
-    }
-}
-
-impl Clone for PoolPage {
-    fn clone(&self) -> Self {
-        Self {
-            memory: Rc::clone(&self.memory),
-            len: self.len,
-            writer: false,
-            pool: Rc::clone(&self.pool),
-        }
-    }
-}
-
-impl Drop for PoolPage {
-    fn drop(&mut self) {
-        if Rc::strong_count(&self.memory) == 1 {
-            self.pool.borrow_mut().push(Rc::clone(&self.memory));
-        }
-    }
-}
-
-impl Page for PoolPage {
-    fn bytes(&self) -> &[u8] {
-        &self.memory[..self.len]
-    }
-
-    fn spare_mut(&mut self) -> &mut [u8] {
-        if !self.writer {
-            return &mut [];
-        }
-        if Rc::get_mut(&mut self.memory).is_none() {
-            // Somebody reads it: go on in a copy.
-            let Some(mut memory) = self.pool.borrow_mut().pop() else {
-                return &mut [];
-            };
-            Rc::get_mut(&mut memory).expect("it was free")[..self.len]
-                .copy_from_slice(&self.memory[..self.len]);
-            self.memory = memory;
-        }
-        let memory = Rc::get_mut(&mut self.memory).expect("it is ours alone");
-        &mut memory[self.len..]
-    }
-
-    fn commit(&mut self, len: usize) {
-        if self.writer {
-            self.len = (self.len + len).min(PAGE_BYTES);
-        }
-    }
-}
 
 type Inbox = Rc<RefCell<VecDeque<RxFrame<PoolPage>>>>;
 
@@ -231,8 +161,7 @@ struct Pair {
 
 impl Pair {
     fn new() -> Self {
-        let page = || Rc::new([0; PAGE_BYTES]);
-        let pool: Pool = Rc::new(RefCell::new((0..20_000).map(|_| page()).collect()));
+        let pool = pool::pool(20_000);
         let inbox = || Rc::new(RefCell::new(VecDeque::with_capacity(RING)));
         let (inbox_a, inbox_b) = (inbox(), inbox());
         let net = |last: u8, inbox: &Inbox, peer: &Inbox| {

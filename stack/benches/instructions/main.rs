@@ -11,6 +11,8 @@
 
 mod cable;
 mod ours;
+#[path = "../../tests/pool/mod.rs"]
+mod pool;
 mod smol;
 
 use cable::Wire;

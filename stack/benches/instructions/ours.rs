@@ -3,6 +3,7 @@
 use super::{
     CHUNK_BYTES, Pair,
     cable::{self, End, Wire},
+    pool::{self, PAGE_BYTES, Pool, PoolPage},
 };
 use embedded_io_async::{Read, Write};
 use paceline_stack::{
@@ -16,90 +17,16 @@ use paceline_stack::{
     time::{Duration, Instant},
 };
 use std::{
-    cell::RefCell,
     collections::VecDeque,
     net::SocketAddr,
     pin::{Pin, pin},
-    rc::Rc,
     task::{Context, Poll, Waker},
 };
 
-const PAGE_BYTES: usize = 4096;
 const PAGES: usize = 8192;
 const PORT: u16 = 9;
 /// Room of a socket in each direction.
 const BUFFER_BYTES: u32 = 1 << 20;
-
-type Memory = Rc<[u8; PAGE_BYTES]>;
-type Pool = Rc<RefCell<Vec<Memory>>>;
-
-/// A page that goes back to its pool.
-pub(super) struct PoolPage {
-    memory: Memory,
-    len: usize,
-    writer: bool,
-    pool: Pool,
-}
-
-impl PoolPage {
-    fn alloc(pool: &Pool) -> Option<Self> {
-        let memory = pool.borrow_mut().pop()?;
-        Some(Self {
-            memory,
-            len: 0,
-            writer: true,
-            pool: Rc::clone(pool),
-        })
-    }
-}
-
-impl Clone for PoolPage {
-    fn clone(&self) -> Self {
-        Self {
-            memory: Rc::clone(&self.memory),
-            len: self.len,
-            writer: false,
-            pool: Rc::clone(&self.pool),
-        }
-    }
-}
-
-impl Drop for PoolPage {
-    fn drop(&mut self) {
-        if Rc::strong_count(&self.memory) == 1 {
-            self.pool.borrow_mut().push(Rc::clone(&self.memory));
-        }
-    }
-}
-
-impl Page for PoolPage {
-    fn bytes(&self) -> &[u8] {
-        &self.memory[..self.len]
-    }
-
-    fn spare_mut(&mut self) -> &mut [u8] {
-        if !self.writer {
-            return &mut [];
-        }
-        if Rc::get_mut(&mut self.memory).is_none() {
-            // Somebody reads it: go on in a copy.
-            let Some(mut memory) = self.pool.borrow_mut().pop() else {
-                return &mut [];
-            };
-            Rc::get_mut(&mut memory).expect("it was free")[..self.len]
-                .copy_from_slice(&self.memory[..self.len]);
-            self.memory = memory;
-        }
-        let memory = Rc::get_mut(&mut self.memory).expect("it is ours alone");
-        &mut memory[self.len..]
-    }
-
-    fn commit(&mut self, len: usize) {
-        if self.writer {
-            self.len = (self.len + len).min(PAGE_BYTES);
-        }
-    }
-}
 
 /// One end of the cable.
 pub(super) struct Nic {
@@ -205,12 +132,11 @@ impl Device for Nic {
 }
 
 fn station(end: End, wire: Wire, last: u8) -> Net<Nic> {
-    let page = || Rc::new([0; PAGE_BYTES]);
     let nic = Nic {
         end,
         wire,
         mac: [2, 0, 0, 0, 0, last],
-        pool: Rc::new(RefCell::new((0..PAGES).map(|_| page()).collect())),
+        pool: pool::pool(PAGES),
         done: VecDeque::with_capacity(256),
     };
     let config = Config {

@@ -78,7 +78,7 @@ impl CompletionTime {
         self.base_us
     }
 
-    /// Whether the queue must be kept short for now, so that the base shows.
+    /// Whether the queue must be kept short until the base has shown.
     pub(super) fn is_probing(&self) -> bool {
         self.probe != Probe::Off
     }

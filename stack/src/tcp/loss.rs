@@ -173,16 +173,11 @@ impl<P: Page> Connection<P> {
     }
 
     /// Whether what was done about losses was right, and whether it is over.
-    #[expect(clippy::match_same_arms, reason = "phases in their order")]
     fn settle_phase(&mut self, ctx: &mut Context<'_>, news: &News) {
         let is_explained = self.recovery.undo.is_explained_by_duplicates();
         let is_original = news.advanced && self.recovery.undo.is_original(news.echo);
         let una = self.snd.una;
         match self.recovery.phase() {
-            Phase::Open if is_explained => {
-                ctx.counters.dsack_undo += 1;
-                self.undo(false);
-            }
             Phase::Reducing { high } => {
                 if una.after_or_eq(high) {
                     self.finish_recovery();
@@ -196,7 +191,7 @@ impl<P: Page> Connection<P> {
                     self.finish_recovery();
                 }
             }
-            Phase::Recovery { .. } if is_explained => {
+            Phase::Open | Phase::Recovery { .. } if is_explained => {
                 ctx.counters.dsack_undo += 1;
                 self.undo(false);
             }
