@@ -7,7 +7,10 @@ use anyhow::{Context, Result, bail};
 use super::{Action, Outcome, Step};
 use crate::{process::last_lines, workspace::Workspace};
 
+/// Lines of cargo's own messages that are shown when it fails.
 const FAILURE_LINES: usize = 60;
+/// Lines that are shown of what a failed test wrote.
+const TEST_LINES: usize = 30;
 
 pub(super) fn steps() -> Vec<Step> {
     vec![Step {
@@ -33,9 +36,13 @@ fn cargo(workspace: &Workspace, args: &[&str]) -> Result<Outcome> {
     let text = String::from_utf8_lossy(&output.stdout);
     let (passed, failed) = counts(&text);
     if !output.status.success() {
-        println!("{}", last_lines(&text, FAILURE_LINES));
+        let messages = String::from_utf8_lossy(&output.stderr);
+        print!("{}", failures(&text));
+        // A test that ends its process leaves no result; cargo names the binary.
+        for line in messages.lines().filter(|line| line.starts_with("error")) {
+            println!("{line}");
+        }
         if failed == 0 {
-            let messages = String::from_utf8_lossy(&output.stderr);
             bail!(
                 "cargo {}: {}",
                 args.join(" "),
@@ -44,6 +51,38 @@ fn cargo(workspace: &Workspace, args: &[&str]) -> Result<Outcome> {
         }
     }
     Ok(Outcome::Counted { passed, failed })
+}
+
+/// What failed tests wrote, the first lines of each, and then all their names.
+fn failures(text: &str) -> String {
+    let mut shown = String::new();
+    let mut names = Vec::new();
+    // Lines left of the test whose output this is; none: it is no test's.
+    let mut left = None;
+    for line in text.lines() {
+        if let Some(name) = failed_name(line) {
+            names.push(name);
+        } else if line.starts_with("---- ") {
+            left = Some(TEST_LINES);
+        } else if line.starts_with("failures:") || line.starts_with("test result:") {
+            left = None;
+        }
+        match &mut left {
+            Some(0) | None => continue,
+            Some(left) => *left -= 1,
+        }
+        shown.push_str(line);
+        shown.push('\n');
+    }
+    for name in names {
+        shown.extend(["FAILED ", name, "\n"]);
+    }
+    shown
+}
+
+/// The name in the line that tells of a failed test, as in `test tcp::prr::tests::a ... FAILED`.
+fn failed_name(line: &str) -> Option<&str> {
+    line.strip_prefix("test ")?.strip_suffix(" ... FAILED")
 }
 
 /// The sums over all `test result:` lines.
