@@ -19,6 +19,7 @@
 //! ```
 
 pub mod apps;
+pub mod barrage;
 mod codel;
 mod completion;
 pub mod figures;
@@ -30,6 +31,7 @@ mod nic;
 mod packet;
 mod page;
 mod random;
+mod source;
 pub mod svg;
 mod tasks;
 mod trace;

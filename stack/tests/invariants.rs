@@ -1,9 +1,9 @@
-//! What must hold of two stacks whatever network, machines and applications they meet.
+//! What must hold of the stack whatever network, machines, applications and peers it meets.
 //!
 //! `PROPTEST_CASES=10000 cargo test --release -p paceline-stack --test invariants` runs ten
 //! thousand; the default is for every day. `stack/fuzz` draws the same runs by coverage.
 
-use paceline_stack::sim::gauntlet;
+use paceline_stack::sim::{barrage, gauntlet};
 use proptest::{collection::vec, prelude::*};
 
 /// Cases of an ordinary run.
@@ -25,5 +25,10 @@ proptest! {
     #[test]
     fn whatever_the_network_does(bytes in vec(any::<u8>(), 0..256)) {
         gauntlet::run(&bytes).map_err(TestCaseError::fail)?;
+    }
+
+    #[test]
+    fn whatever_the_peer_sends(bytes in vec(any::<u8>(), 0..1024)) {
+        barrage::run(&bytes).map_err(TestCaseError::fail)?;
     }
 }

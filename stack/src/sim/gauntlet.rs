@@ -7,7 +7,7 @@
 
 use super::{
     CoDelConfig, CompletionTime, Cost, Host, Link, Loss, Network, NicConfig, Random, Reorder,
-    SimDevice,
+    SimDevice, source::Source,
 };
 use crate::{
     socket::{TcpListener, TcpStream},
@@ -29,47 +29,7 @@ const PATIENCE: Duration = Duration::from_hours(4);
 /// TIME-WAIT, which each FIN that comes again begins anew: on a bad path that takes a while.
 const AFTERMATH: Duration = Duration::from_mins(30);
 
-/// Where decisions come from. Zeros, and the end of the bytes, decide for what is plain, so that
-/// a smaller input is a simpler run.
-struct Source<'a>(&'a [u8]);
-
 impl Source<'_> {
-    fn byte(&mut self) -> u8 {
-        match self.0.split_first() {
-            Some((&first, rest)) => {
-                self.0 = rest;
-                first
-            }
-            None => 0,
-        }
-    }
-
-    /// True in about `share` of 256 cases.
-    fn chance(&mut self, share: u8) -> bool {
-        self.byte() > 255 - share
-    }
-
-    /// 0 to `most`.
-    fn upto(&mut self, most: u64) -> u64 {
-        let word = u64::from(self.byte()) << 8 | u64::from(self.byte());
-        (word * (most + 1)) >> 16
-    }
-
-    /// 1 to about `2^bits`, equal chances for each power of two.
-    fn magnitude(&mut self, bits: u8) -> u64 {
-        let eighths = self.upto(u64::from(bits) * 8);
-        let whole = 1_u64 << (eighths / 8);
-        whole + whole * (eighths % 8) / 8
-    }
-
-    fn pick<T: Copy>(&mut self, all: &[T]) -> T {
-        all[self.upto(all.len() as u64 - 1) as usize]
-    }
-
-    fn micros(&mut self, bits: u8) -> Duration {
-        Duration::from_micros(self.magnitude(bits) - 1)
-    }
-
     fn link(&mut self) -> Link {
         let mut link = Link {
             rate_bps: Some(1_000_000_000),
@@ -228,7 +188,7 @@ pub fn run_seed(seed: u64) -> Result<(), String> {
 /// Runs what the bytes decide for; the error says what did not hold. What an audit finds, and
 /// what the stack itself asserts, panics.
 pub fn run(bytes: &[u8]) -> Result<(), String> {
-    let mut source = Source(bytes);
+    let mut source = Source::new(bytes);
     let mut network = Network::with_seed(u64::from(source.byte()));
     network.audit();
     let hosts: Vec<Host> = (1..=2)
