@@ -1,7 +1,8 @@
-//! The kernel command line: `ip=` and `loglevel=` in Linux's syntax.
+//! The kernel command line: `ip=`, `loglevel=` and `sysctl.…=` in Linux's syntax.
 
 use core::{fmt, net::Ipv4Addr, str::FromStr};
 use log::LevelFilter;
+use paceline_stack::{sysctl, tcp};
 
 /// Most virtio-mmio devices taken from the command line; QEMU's microvm has 24.
 pub const MAX_VIRTIO_MMIO: usize = 24;
@@ -15,6 +16,8 @@ pub struct Options {
     pub log_level: LevelFilter,
     /// Devices that QEMU announces with `virtio_mmio.device=`.
     pub virtio_mmio: heapless::Vec<VirtioMmio, MAX_VIRTIO_MMIO>,
+    /// The settings of TCP, as `sysctl.…=` words leave them.
+    pub tcp: tcp::Config,
 }
 
 impl Default for Options {
@@ -23,18 +26,23 @@ impl Default for Options {
             ip: None,
             log_level: LevelFilter::Info,
             virtio_mmio: heapless::Vec::new(),
+            tcp: tcp::Config::default(),
         }
     }
 }
 
 impl Options {
     /// Reads a command line. Words of no meaning here go to `unknown`; the last of several
-    /// words of one name counts.
+    /// words of one name counts. Spaces between double quotes part no words, as in
+    /// `sysctl.net.ipv4.tcp_rmem="4096 131072 6291456"`.
     pub fn parse<'a>(line: &'a str, mut unknown: impl FnMut(&'a str)) -> Result<Self, Error<'a>> {
         let mut options = Self::default();
-        for word in line.split_ascii_whitespace() {
+        for word in words(line) {
             let fail = |expected| Error { word, expected };
-            match word.split_once('=') {
+            match unquoted(word)
+                .split_once('=')
+                .map(|(name, value)| (name, unquoted(value)))
+            {
                 Some(("ip", value)) => options.ip = Ip::parse(value).map_err(fail)?,
                 Some(("loglevel", value)) => {
                     options.log_level = log_level(value).ok_or(fail("a number from 0 to 8"))?;
@@ -47,10 +55,39 @@ impl Options {
                         .push(device)
                         .map_err(|_| fail("at most 24 virtio_mmio.device words"))?;
                 }
-                _ => unknown(word),
+                Some((name, value)) => match name.strip_prefix("sysctl.") {
+                    Some(name) => sysctl::write(&mut options.tcp, name, value)
+                        .map_err(|error| fail(expected_setting(&error)))?,
+                    None => unknown(word),
+                },
+                None => unknown(word),
             }
         }
         Ok(options)
+    }
+}
+
+/// The words of a line: parted by spaces that are not between double quotes.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    let mut quoted = false;
+    line.split(move |c: char| {
+        quoted ^= c == '"';
+        !quoted && c.is_ascii_whitespace()
+    })
+    .filter(|word| !word.is_empty())
+}
+
+/// The text without the quotes around it; the last one may be missing.
+fn unquoted(text: &str) -> &str {
+    text.strip_prefix('"')
+        .map_or(text, |text| text.strip_suffix('"').unwrap_or(text))
+}
+
+/// What a word that sets a setting should have been.
+fn expected_setting(error: &sysctl::Error) -> &'static str {
+    match error {
+        sysctl::Error::Value { expected, .. } => expected,
+        _ => "the name of a setting behind 'sysctl.', as in sysctl.net.ipv4.tcp_sack=0",
     }
 }
 

@@ -1,5 +1,11 @@
 //! The console's shell: a line editor and the commands it knows.
 
+mod ss;
+mod sysctl;
+
+pub use ss::ss;
+pub use sysctl::sysctl;
+
 use core::fmt::{self, Write};
 
 const PROMPT: &str = "> ";
@@ -11,8 +17,11 @@ const BACKSPACE: u8 = 0x08;
 const DELETE: u8 = 0x7f;
 const END_OF_TEXT: u8 = 0x03;
 
+/// A line that was typed, or a part of one.
+pub type Line = heapless::String<MAX_LINE_BYTES>;
+
 /// What can be asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Calls a page of data, which paging must refuse.
     CrashExecute,
@@ -36,12 +45,19 @@ pub enum Command {
     PowerOff,
     /// Restarts.
     Reboot,
+    /// Lists the TCP connections.
+    Ss {
+        /// With all that is known of each.
+        info: bool,
+    },
+    /// Reads or writes settings: all, `<name>` or `<name>=<value>`.
+    Sysctl(Line),
     /// Tells how long the guest has run.
     Uptime,
 }
 
 /// Every command, its words and its meaning.
-const COMMANDS: [(&str, Command, &str); 12] = [
+const COMMANDS: [(&str, Command, &str); 15] = [
     ("crash execute", Command::CrashExecute, "run data as code"),
     (
         "crash fault",
@@ -57,20 +73,58 @@ const COMMANDS: [(&str, Command, &str); 12] = [
     ("nstat", Command::Nstat, "the stack's counters"),
     ("poweroff", Command::PowerOff, "power off"),
     ("reboot", Command::Reboot, "restart"),
+    ("ss", Command::Ss { info: false }, "the TCP connections"),
+    (
+        "ss -i",
+        Command::Ss { info: true },
+        "the same with windows, times and counts",
+    ),
+    (
+        "sysctl",
+        Command::Sysctl(Line::new()),
+        "the settings; sysctl <name> for one, sysctl <name>=<value> to set it",
+    ),
     ("uptime", Command::Uptime, "time since boot"),
 ];
 
 impl Command {
     /// The command of a line; none of one without words, an error of one that is unknown.
     fn parse(line: &str) -> Result<Option<Self>, ()> {
-        if line.split_ascii_whitespace().next().is_none() {
-            return Ok(None);
+        let line = line.trim_ascii();
+        let (word, rest) = line
+            .split_once(|c: char| c.is_ascii_whitespace())
+            .unwrap_or((line, ""));
+        match word {
+            "" => Ok(None),
+            "ss" => Self::ss(rest).map(Some),
+            // A part of a line is not longer than one.
+            "sysctl" => rest
+                .trim_ascii()
+                .try_into()
+                .map(|rest| Some(Self::Sysctl(rest)))
+                .map_err(|_| ()),
+            _ => COMMANDS
+                .iter()
+                .find(|(words, _, _)| words.split(' ').eq(line.split_ascii_whitespace()))
+                .map(|(_, command, _)| Some(command.clone()))
+                .ok_or(()),
         }
-        COMMANDS
-            .iter()
-            .find(|(words, _, _)| words.split(' ').eq(line.split_ascii_whitespace()))
-            .map(|(_, command, _)| Some(*command))
-            .ok_or(())
+    }
+
+    /// `ss` with the options that Linux's has and that mean something here: `-t`, `-n` and `-a`
+    /// are what it does anyway.
+    fn ss(options: &str) -> Result<Self, ()> {
+        let mut info = false;
+        for word in options.split_ascii_whitespace() {
+            for option in word.strip_prefix('-').ok_or(())?.chars() {
+                match option {
+                    'a' | 'n' | 't' => {}
+                    'i' => info = true,
+                    _ => return Err(()),
+                }
+            }
+        }
+        Ok(Self::Ss { info })
     }
 }
 
@@ -85,7 +139,7 @@ pub fn help(out: &mut dyn Write) -> fmt::Result {
 /// The line being typed.
 #[derive(Debug, Default)]
 pub struct Shell {
-    line: heapless::String<MAX_LINE_BYTES>,
+    line: Line,
     /// Whether the last byte was a carriage return, so that a line feed behind it is no line.
     after_return: bool,
 }

@@ -39,6 +39,12 @@ fn accepted(value: &str) -> (String, u8, Option<String>) {
 #[test_case("ip=10.0.0.2::::::::::x", "<client>"; "eleven fields")]
 #[test_case("loglevel=9", "0 to 8"; "level too high")]
 #[test_case("loglevel=debug", "0 to 8"; "level by name")]
+#[test_case("sysctl.net.ipv4.tcp_sack=yes", "0 or 1"; "setting of another form")]
+#[test_case("sysctl.net.ipv4.tcp_fin_timeout=0", "1 to 120 seconds"; "setting out of range")]
+#[test_case("sysctl.net.ipv4.tcp_rmem=4096", "three sizes"; "one size of three")]
+#[test_case("sysctl.net.ipv4.tcp_wmem=\"1 2\"", "three sizes"; "two sizes in quotes")]
+#[test_case("sysctl.net.ipv4.tcp_snack=1", "name of a setting"; "no such setting")]
+#[test_case("sysctl.=1", "name of a setting"; "setting without a name")]
 #[test_case("virtio_mmio.device=512@0xfeb00e00", "<irq>"; "no irq")]
 #[test_case("virtio_mmio.device=1@0xffffffffffffffff:5", "<irq>"; "past the end")]
 fn refused(line: &str, expected: &str) {
@@ -83,6 +89,37 @@ fn unknown_words_are_reported() {
 }
 
 #[test]
+fn settings_are_read_and_the_last_one_counts() {
+    let options = parse(
+        "sysctl.net.ipv4.tcp_tsq_policy=capped sysctl.net.ipv4.tcp_sack=1 \
+         sysctl.net/ipv4/tcp_sack=0 sysctl.net.ipv4.tcp_rmem=\"4096 131072 6291456\" \
+         \"sysctl.net.ipv4.tcp_wmem=4096 16384 4194304\" loglevel=4",
+    );
+    let options = options.unwrap();
+    let read = |name| sysctl::read(&options.tcp, name).unwrap();
+    assert_eq!(read("net.ipv4.tcp_tsq_policy"), "capped");
+    assert_eq!(read("net.ipv4.tcp_sack"), "0");
+    assert_eq!(read("net.ipv4.tcp_rmem"), "4096\t131072\t6291456");
+    assert_eq!(read("net.ipv4.tcp_wmem"), "4096\t16384\t4194304");
+    assert_eq!(options.log_level, LevelFilter::Error);
+}
+
+#[test]
+fn words_without_a_setting_are_unknown() {
+    let mut unknown = Vec::new();
+    let line = "sysctl.net.ipv4.tcp_sack xsysctl.a=1 \"a b\" \"open";
+    let options = Options::parse(line, |word| unknown.push(word));
+    assert_eq!(options, Ok(Options::default()));
+    let words = [
+        "sysctl.net.ipv4.tcp_sack",
+        "xsysctl.a=1",
+        "\"a b\"",
+        "\"open",
+    ];
+    assert_eq!(unknown, words);
+}
+
+#[test]
 fn virtio_mmio_devices() {
     let options = parse("virtio_mmio.device=512@0xfeb00e00:12 virtio_mmio.device=1K@4096:5:3");
     assert_eq!(
@@ -109,7 +146,7 @@ proptest! {
     }
 
     #[test]
-    fn never_panics_near_the_syntax(value in "(ip|loglevel|virtio_mmio.device)=[0-9a-fx.:@KMG/]{0,40}") {
+    fn never_panics_near_the_syntax(value in "(ip|loglevel|virtio_mmio.device|sysctl.net.ipv4.tcp_[rw]mem)=[0-9a-fx.:@KMG/\" ]{0,40}") {
         let _ = Options::parse(&value, |_| ());
     }
 

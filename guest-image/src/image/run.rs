@@ -118,7 +118,9 @@ fn start_network(options: &Options, nic: Option<Nic>, pool: PagePool) -> Option<
     };
     match Stack::new(nic, &config) {
         Ok(mut stack) => {
-            limit_buffers(stack.tcp_and_device().0.config_mut(), pool);
+            let config = stack.tcp_and_device().0.config_mut();
+            config.clone_from(&options.tcp);
+            limit_buffers(config, pool);
             Some(Net::new(stack))
         }
         Err(error) => super::refuse(&error),
@@ -181,6 +183,20 @@ fn type_in(shell: &mut Shell, byte: u8, net: Option<&Net<Nic>>, pool: PagePool) 
         },
         Command::PowerOff => power::off(),
         Command::Reboot => power::reboot(),
+        Command::Ss { info } => match net {
+            Some(net) => {
+                net.with(|stack| shell::ss(stack.tcp().connections(), info, &mut Output))?;
+            }
+            None => writeln!(Output, "no network")?,
+        },
+        Command::Sysctl(argument) => match net {
+            Some(net) => net.with(|stack| {
+                let config = stack.tcp_and_device().0.config_mut();
+                let bound = |config: &mut tcp::Config| limit_buffers(config, pool);
+                shell::sysctl(config, &argument, bound, &mut Output)
+            })?,
+            None => writeln!(Output, "no network")?,
+        },
         Command::Uptime => {
             let now = clock::now();
             writeln!(Output, "{now} s")?;

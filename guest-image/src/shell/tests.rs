@@ -74,3 +74,25 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn arguments_are_part_of_the_command() {
+    let (commands, shown) = type_in(
+        &mut Shell::new(),
+        "sysctl\nsysctl  net.ipv4.tcp_sack=0 \nss -ti\nss -n -i\nss\nss -x\nss tcp\n",
+    );
+    let sysctl = |rest: &str| Command::Sysctl(Line::try_from(rest).unwrap());
+    let ss = |info| Command::Ss { info };
+    assert_eq!(
+        commands,
+        [
+            sysctl(""),
+            sysctl("net.ipv4.tcp_sack=0"),
+            ss(true),
+            ss(true),
+            ss(false)
+        ]
+    );
+    assert!(shown.contains("'ss -x' is unknown: try 'help'"));
+    assert!(shown.contains("'ss tcp' is unknown: try 'help'"));
+}

@@ -114,6 +114,8 @@ pub struct Info {
     pub data_segs_in: u64,
     /// Bytes written and not yet sent.
     pub notsent_bytes: u32,
+    /// Bytes received in order and not yet read.
+    pub unread_bytes: u32,
     /// Duplicates the peer reported.
     pub dsack_dups: u64,
     /// Segments received out of order.
@@ -354,6 +356,7 @@ impl<P: Page> Connection<P> {
             data_segs_out: self.stats.data_segs_out,
             data_segs_in: self.stats.data_segs_in,
             notsent_bytes: self.notsent_bytes(),
+            unread_bytes: u32::try_from(self.recv_queue.len()).unwrap_or(u32::MAX),
             dsack_dups: self.stats.dsack_dups,
             rcv_ooopack: self.stats.rcv_ooopack,
             busy_time_us: us(busy),
