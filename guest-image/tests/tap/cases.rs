@@ -1,8 +1,8 @@
 //! What is tested, with and without offloads.
 
-use crate::endpoint::{ADDRESS, ECHO_PORT, PAGES_PORT};
-use crate::namespace::{Namespace, Output, address};
+use crate::endpoint::{ADDRESS, ECHO_PORT, PAGES_PORT, address};
 use paceline_guest::iperf3::PORT;
+use paceline_host::{Namespace, Output};
 use serde_json::Value;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -73,7 +73,8 @@ fn ping(namespace: &Namespace) {
         let text = namespace
             .run("ping", &args, SHORT)
             .unwrap()
-            .expect_success();
+            .success()
+            .unwrap();
         assert!(text.contains(" 0% packet loss"), "{text}");
     }
 }
@@ -85,7 +86,8 @@ fn ping_fragmented(namespace: &Namespace) {
         let text = namespace
             .run("ping", &args, SHORT)
             .unwrap()
-            .expect_success();
+            .success()
+            .unwrap();
         assert!(text.contains(" 0% packet loss"), "{text}");
     }
 }
@@ -330,7 +332,7 @@ fn busy(namespace: &Namespace) {
         "{second}"
     );
     let first = Output::collect("iperf3".into(), first, SHORT).unwrap();
-    first.expect_success();
+    first.success().unwrap();
     check_rate(&iperf3(namespace, &["-t", "1"]), "sum_received");
 }
 

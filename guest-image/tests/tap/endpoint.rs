@@ -1,20 +1,22 @@
 //! The stack and the guest's servers as a process of Linux, on a TAP interface.
 
-use crate::device::{Mode, Tap};
 use embedded_io_async::{BufRead, Write};
 use paceline_guest::executor::{Executor, Spawner, Timers};
 use paceline_guest::iperf3;
+use paceline_host::{Mode, Namespace, Nic, READY};
 use paceline_stack::device::Device;
 use paceline_stack::net::Net;
 use paceline_stack::socket::{TcpListener, TcpStream};
 use paceline_stack::stack::{Config, Stack};
-use paceline_stack::time::{Duration, Instant};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::net::Ipv4Addr;
+use std::os::fd::AsFd;
 
 /// The name of the interface.
-pub(crate) const INTERFACE: &str = "tap0";
+const INTERFACE: &str = "tap0";
+
+/// Linux's address.
+const LINUX: &str = "10.77.0.1/24";
 
 /// Our address, in a /24.
 pub(crate) const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
@@ -25,67 +27,38 @@ pub(crate) const ECHO_PORT: u16 = 7;
 /// Where the number of pages in use is told.
 pub(crate) const PAGES_PORT: u16 = 79;
 
-/// What the endpoint says once it can be connected to.
-pub(crate) const READY: &str = "ready";
+/// Our address, as programs take it.
+pub(crate) fn address() -> String {
+    ADDRESS.to_string()
+}
+
+/// Starts the endpoint's process, with Linux's TCP on the other side of its interface.
+pub(crate) fn start(mode: Mode) -> io::Result<Namespace> {
+    let namespace = Namespace::start(std::env::current_exe()?, &["endpoint", mode.name()])?;
+    namespace.set_up(INTERFACE, LINUX)?;
+    Ok(namespace)
+}
 
 /// Runs the endpoint until its standard input ends.
 pub(crate) fn run(mode: Mode) -> io::Result<()> {
     log::set_logger(&Console).expect("nobody else sets it");
     log::set_max_level(log::LevelFilter::Info);
-    let started = std::time::Instant::now();
-    let now = || Instant::from_micros(started.elapsed().as_micros() as u64);
-
-    let tap = Tap::create(INTERFACE, mode)?;
+    let nic = Nic::tap(INTERFACE, mode)?;
     let config = Config {
         address: ADDRESS,
         prefix: 24,
         gateway: None,
         secret: [0x5a; 16],
     };
-    let stack = Stack::new(tap, &config).map_err(io::Error::other)?;
+    let stack = Stack::new(nic, &config).map_err(io::Error::other)?;
     let net = Net::new(stack);
     let (mut executor, timers) = (Executor::new(), Timers::new());
     let spawner = executor.spawner();
     spawner.spawn(iperf3::run(net.clone(), timers.clone()));
     spawner.spawn(echo(net.clone(), spawner.clone()));
     spawner.spawn(tell_pages(net.clone()));
-    // As the guest's own loop.
-    net.poll(now());
-    executor.run();
-    println!("{READY}");
-    loop {
-        let at = now();
-        let polled = net.poll(at);
-        timers.advance(at);
-        let more = executor.run() || net.poll_wanted() || polled.more;
-        if more || net.with(|stack| stack.device_mut().arm()) {
-            continue;
-        }
-        let deadlines = [polled.deadline, timers.next_deadline()];
-        let deadline = deadlines.into_iter().flatten().min();
-        let timeout = deadline.map(|deadline| deadline.since(now()));
-        if rest(&net, timeout)? {
-            return Ok(());
-        }
-    }
-}
-
-/// Waits until there is something to do; true when that is to stop.
-fn rest(net: &Net<Tap>, timeout: Option<Duration>) -> io::Result<bool> {
-    let timeout = timeout.map(|timeout| Timespec {
-        tv_sec: timeout.as_secs() as i64,
-        tv_nsec: i64::from(timeout.subsec_nanos()),
-    });
-    net.with(|stack| {
-        let stdin = io::stdin();
-        let mut fds = [
-            PollFd::from_borrowed_fd(stack.device().fd(), PollFlags::IN),
-            PollFd::new(&stdin, PollFlags::IN),
-        ];
-        match poll(&mut fds, timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(!fds[1].revents().is_empty()),
-            Err(error) => Err(error.into()),
-        }
+    paceline_host::run(&net, &mut executor, &timers, io::stdin().as_fd(), || {
+        println!("{READY}");
     })
 }
 
@@ -119,7 +92,7 @@ async fn send_back<D: Device>(
 }
 
 /// Tells how many of the NIC's pages are in use, on one connection after another.
-async fn tell_pages(net: Net<Tap>) {
+async fn tell_pages(net: Net<Nic>) {
     let listener = TcpListener::bind_port(&net, PAGES_PORT, 8).expect("the port is free");
     while let Ok((mut stream, _)) = listener.accept().await {
         let pages = net.with(|stack| stack.device().pages_in_use());

@@ -3,13 +3,10 @@
 //! `cargo test -p paceline-guest --test tap` runs them all; without root they are ignored.
 
 mod cases;
-mod device;
 mod endpoint;
-mod namespace;
 
-use device::Mode;
 use libtest_mimic::{Arguments, Failed, Trial};
-use namespace::Namespace;
+use paceline_host::{Mode, Namespace};
 use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -37,7 +34,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share the machine's two or so processors with the endpoint.
     arguments.test_threads = Some(1);
-    let missing = missing();
+    let missing = paceline_host::missing(&["ping"]);
     if let Some(reason) = &missing {
         eprintln!("tap: skipped: {reason}");
     }
@@ -65,25 +62,6 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-/// Why the tests cannot run here.
-fn missing() -> Option<String> {
-    if !rustix::process::geteuid().is_root() {
-        return Some("needs root".into());
-    }
-    if !std::path::Path::new("/dev/net/tun").exists() {
-        return Some("needs /dev/net/tun".into());
-    }
-    for program in ["ip", "iperf3", "nsenter", "ping", "unshare"] {
-        let found = std::env::var_os("PATH").is_some_and(|path| {
-            std::env::split_paths(&path).any(|folder| folder.join(program).exists())
-        });
-        if !found {
-            return Some(format!("needs {program}"));
-        }
-    }
-    None
-}
-
 /// The namespace of one mode, started by the first test that needs it.
 struct Place {
     mode: Mode,
@@ -102,7 +80,7 @@ impl Place {
         let mut place = self.namespace.lock().expect("panics are caught");
         let namespace = match &mut *place {
             Some(namespace) => namespace,
-            none => none.insert(Namespace::start(self.mode)?),
+            none => none.insert(endpoint::start(self.mode)?),
         };
         let logged = namespace.log().len();
         let result = catch_unwind(AssertUnwindSafe(|| case(namespace)));

@@ -11,7 +11,7 @@ use crate::{
 use alloc::{format, string::String, vec, vec::Vec};
 
 /// Bits per second of the bottleneck.
-const RATE_BPS: u64 = 100_000_000;
+pub const RATE_BPS: u64 = 100_000_000;
 /// Payload bytes of a full segment with timestamps.
 const MSS: u64 = 1448;
 /// Bytes of its frame.
@@ -176,14 +176,15 @@ impl Cell {
         (least, measure.max(least))
     }
 
-    /// Sends over it.
-    pub fn measure(&self) -> Measured {
-        let rtt = Duration::from_micros(self.rtt_us);
+    /// The two directions of its path: data meets the bottleneck, loss and reordering,
+    /// acknowledgments the delay only.
+    pub fn links(&self) -> (Link, Link) {
+        let delay = Duration::from_micros(self.rtt_us) / 2;
         let queue_bytes = RATE_BPS / 8 * self.rtt_us / 1_000_000 + QUEUE_PACKETS * FRAME_BYTES;
         let late_us = (self.rtt_us / 8).max(2 * FRAME_US);
         let there = Link {
             rate_bps: Some(RATE_BPS),
-            delay: rtt / 2,
+            delay,
             queue_bytes: Some(queue_bytes),
             loss: Loss::Random { ppm: self.loss_ppm },
             reorder: Reorder {
@@ -193,10 +194,16 @@ impl Cell {
             ..Link::default()
         };
         let back = Link {
-            delay: rtt / 2,
+            delay,
             whole_segments: true,
             ..Link::default()
         };
+        (there, back)
+    }
+
+    /// Sends over it.
+    pub fn measure(&self) -> Measured {
+        let (there, back) = self.links();
         let nic = NicConfig {
             gro: true,
             rx_frames: 4096,

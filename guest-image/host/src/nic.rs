@@ -1,4 +1,4 @@
-//! A TAP interface of Linux as the stack's NIC.
+//! Frames through a descriptor as the stack's NIC: a TAP interface of Linux, or a socket.
 
 use paceline_stack::device::{
     Capabilities, Completion, Device, MAX_RX_SLICES, MAX_TX_SLICES, Owner, Page, RxChecksum,
@@ -6,9 +6,12 @@ use paceline_stack::device::{
 };
 use paceline_stack::sim::{PAGE_BYTES, Pool, SimPage};
 use paceline_stack::time::{Duration, Instant};
+use rustix::event::PollFlags;
 use rustix::io::{Errno, readv, writev};
+use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::mem;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use tun_rs::{DeviceBuilder, Layer, SyncDevice};
 
 const MAC: [u8; 6] = [0x02, 0x50, 0x41, 0x43, 0x45, 0x01];
@@ -31,7 +34,7 @@ const VNET_GSO_ECN: u8 = 0x80;
 
 /// How the interface behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub enum Mode {
     /// Checksums and segmentation are left to the other side, both ways.
     Offloads,
     /// Every frame is complete.
@@ -42,10 +45,10 @@ pub(crate) enum Mode {
 
 impl Mode {
     /// All of them.
-    pub(crate) const ALL: [Self; 3] = [Self::Offloads, Self::Plain, Self::Lossy];
+    pub const ALL: [Self; 3] = [Self::Offloads, Self::Plain, Self::Lossy];
 
     /// What it is called.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Offloads => "offloads",
             Self::Plain => "plain",
@@ -81,49 +84,66 @@ impl Faults {
     }
 }
 
-/// The interface's far end.
-pub(crate) struct Tap {
-    interface: SyncDevice,
+/// Creates a TAP interface in the current network namespace; it lives as long as what is returned.
+/// With `offloads`, checksums and segmentation are left to who reads the frames.
+pub fn tap(name: &str, offloads: bool) -> io::Result<SyncDevice> {
+    let interface = DeviceBuilder::new()
+        .name(name)
+        .layer(Layer::L2)
+        .with(|builder| {
+            builder.offload(offloads);
+        })
+        .build_sync()?;
+    interface.set_nonblocking(true)?;
+    Ok(interface)
+}
+
+/// A NIC whose wire is a descriptor: a frame for each read and write.
+pub struct Nic {
+    wire: OwnedFd,
     offloads: bool,
     pool: Pool,
     /// Where the next frame is read to.
     free: Vec<SimPage>,
-    /// What Linux has taken since the last [`Device::complete`].
+    /// What the wire has taken since the last [`Device::complete`].
     done: Vec<(Owner, u32)>,
     faults: Option<Faults>,
     /// A received frame that others overtake.
     late: Option<RxFrame<SimPage>>,
+    /// Whether the wire has refused a frame since it was last waited for.
+    full: bool,
 }
 
-impl Tap {
-    /// Creates the interface in the current network namespace.
-    pub(crate) fn create(name: &str, mode: Mode) -> io::Result<Self> {
-        let offloads = mode == Mode::Offloads;
-        let interface = DeviceBuilder::new()
-            .name(name)
-            .layer(Layer::L2)
-            .with(|builder| {
-                builder.offload(offloads);
-            })
-            .build_sync()?;
-        interface.set_nonblocking(true)?;
-        Ok(Self {
-            interface,
-            offloads,
+impl Nic {
+    /// The far end of a new TAP interface in the current network namespace.
+    pub fn tap(name: &str, mode: Mode) -> io::Result<Self> {
+        let interface = tap(name, mode == Mode::Offloads)?;
+        Ok(Self::on(interface.as_fd().try_clone_to_owned()?, mode))
+    }
+
+    /// A NIC on a descriptor that does not block and keeps frames apart.
+    pub fn on(wire: OwnedFd, mode: Mode) -> Self {
+        Self {
+            wire,
+            offloads: mode == Mode::Offloads,
             pool: Pool::new(POOL_PAGES),
             free: Vec::new(),
             done: Vec::new(),
             faults: (mode == Mode::Lossy).then_some(Faults { state: 0x1234_5678 }),
             late: None,
-        })
+            full: false,
+        }
     }
 
-    /// What becomes readable when a frame has come.
-    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
-        self.interface.as_fd()
+    /// What to wait for when idle: until a frame has come, or, if one was refused, there is room
+    /// again.
+    pub fn wire(&mut self) -> (BorrowedFd<'_>, PollFlags) {
+        let mut flags = PollFlags::IN;
+        flags.set(PollFlags::OUT, mem::take(&mut self.full));
+        (self.wire.as_fd(), flags)
     }
 
-    /// The next frame that Linux has sent.
+    /// The next frame that has come.
     fn read(&mut self) -> Option<RxFrame<SimPage>> {
         while self.free.len() < MAX_RX_SLICES {
             self.free.push(self.pool.alloc()?);
@@ -139,10 +159,11 @@ impl Tap {
                 .rev()
                 .map(|page| IoSliceMut::new(page.spare_mut())),
         );
-        let len = match readv(&self.interface, &mut buffers) {
+        let len = match readv(&self.wire, &mut buffers) {
+            // Nothing yet, or a socket whose peer is gone.
+            Ok(0) | Err(Errno::AGAIN | Errno::INTR) => return None,
             Ok(len) => len,
-            Err(Errno::AGAIN | Errno::INTR) => return None,
-            Err(error) => panic!("read from the TAP interface: {error}"),
+            Err(error) => panic!("read from the wire: {error}"),
         };
         let mut left = len.checked_sub(header_bytes).expect("a whole header");
         let mut slices = heapless::Vec::new();
@@ -175,12 +196,22 @@ impl Tap {
     }
 
     /// How many of the NIC's pages are in use, apart from those that wait for frames.
-    pub(crate) fn pages_in_use(&self) -> usize {
+    pub fn pages_in_use(&self) -> usize {
         self.pool.live() - self.free.len()
     }
 }
 
-impl Device for Tap {
+impl fmt::Debug for Nic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Nic")
+            .field("wire", &self.wire)
+            .field("offloads", &self.offloads)
+            .field("pages_in_use", &self.pages_in_use())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Device for Nic {
     type Page = SimPage;
 
     fn capabilities(&self) -> Capabilities {
@@ -190,7 +221,7 @@ impl Device for Tap {
             max_tso4_bytes: max_tso_bytes,
             max_tso6_bytes: max_tso_bytes,
             max_tx_slices: MAX_TX_SLICES as u8,
-            // Linux copies at once: nothing stays here.
+            // What is written is copied at once: nothing stays here.
             tx_ring_bytes: u32::MAX,
             tx_checksum4: self.offloads,
             tx_checksum6: self.offloads,
@@ -239,12 +270,15 @@ impl Device for Tap {
         buffers.extend(payload.iter().map(|slice| IoSlice::new(slice.bytes())));
         let is_lost = matches!(self.faults.as_mut().map(Faults::next), Some(Fate::Lost));
         if !is_lost {
-            match writev(&self.interface, &buffers) {
+            match writev(&self.wire, &buffers) {
                 Ok(_) => {}
-                Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS) => return Err(TxError::Full),
-                // The interface is not up.
-                Err(Errno::IO) => return Err(TxError::Down),
-                Err(error) => panic!("write to the TAP interface: {error}: {frame:?}"),
+                Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS) => {
+                    self.full = true;
+                    return Err(TxError::Full);
+                }
+                // The interface is not up, or the socket's peer is gone.
+                Err(Errno::IO | Errno::PIPE) => return Err(TxError::Down),
+                Err(error) => panic!("write to the wire: {error}: {frame:?}"),
             }
         }
         let bytes = payload.iter().map(|slice| slice.len() as u32).sum();
@@ -257,7 +291,6 @@ impl Device for Tap {
     fn flush(&mut self, _now: Instant) {}
 
     fn complete(&mut self, _now: Instant, sink: &mut dyn FnMut(Completion)) {
-        // Linux has copied it.
         for (owner, bytes) in self.done.drain(..) {
             let held = Duration::ZERO;
             sink(Completion { owner, bytes, held });
@@ -270,7 +303,7 @@ impl Device for Tap {
     }
 }
 
-/// What Linux is told of a frame.
+/// What the wire is told of a frame.
 fn vnet_header(header: &[u8], offload: TxOffload) -> [u8; VNET_HEADER_BYTES] {
     let (gso_type, segment_bytes, checksum) = match offload {
         TxOffload::None => (VNET_GSO_NONE, 0, None),

@@ -1,10 +1,9 @@
-//! A network namespace with Linux's TCP on one side of a TAP interface and ours on the other.
+//! A network namespace with Linux's TCP in it.
 //!
-//! The namespace has no name: it lives as long as the endpoint's process, and that as long as its
+//! The namespace has no name: it lives as long as the first process in it, and that as long as its
 //! standard input, which this process holds. So whatever ends this process, nothing is left.
 
-use crate::device::Mode;
-use crate::endpoint::{ADDRESS, INTERFACE, READY};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -12,32 +11,39 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Linux's address.
-const LINUX: &str = "10.77.0.1/24";
-
-/// How long the endpoint may take to start, or to stop.
+/// How long the first process may take to start or to stop, and an administrative command to end.
 const START_TIME: Duration = Duration::from_secs(10);
 
-/// The endpoint's process and its namespace.
-pub(crate) struct Namespace {
-    endpoint: Child,
+/// What the first process says once it is ready.
+pub const READY: &str = "ready";
+
+/// A network namespace and the process that keeps it.
+#[derive(Debug)]
+pub struct Namespace {
+    keeper: Child,
     log: Arc<Mutex<String>>,
 }
 
 impl Namespace {
-    /// Starts the endpoint in a new namespace.
-    pub(crate) fn start(mode: Mode) -> io::Result<Self> {
-        let mut endpoint = Command::new("unshare")
+    /// Makes a namespace for nothing but what is run in it later.
+    pub fn new() -> io::Result<Self> {
+        let script = format!("echo {READY}; exec cat >/dev/null");
+        Self::start("sh", &["-c", &script])
+    }
+
+    /// Runs `program` in a new namespace. It must print [`READY`], and end when its standard input
+    /// does.
+    pub fn start(program: impl AsRef<OsStr>, args: &[&str]) -> io::Result<Self> {
+        let mut keeper = Command::new("unshare")
             .arg("--net")
-            .arg(std::env::current_exe()?)
-            .arg("endpoint")
-            .arg(mode.name())
+            .arg(program)
+            .args(args)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
         let log = Arc::new(Mutex::new(String::new()));
-        let stderr = endpoint.stderr.take().expect("it is piped");
+        let stderr = keeper.stderr.take().expect("it is piped");
         let kept = Arc::clone(&log);
         thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
@@ -46,8 +52,8 @@ impl Namespace {
                 kept.push('\n');
             }
         });
-        let stdout = endpoint.stdout.take().expect("it is piped");
-        let namespace = Self { endpoint, log };
+        let stdout = keeper.stdout.take().expect("it is piped");
+        let namespace = Self { keeper, log };
         let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
@@ -59,45 +65,54 @@ impl Namespace {
             Ok(line) if line == READY => {}
             other => {
                 let log = namespace.log();
-                return Err(io::Error::other(format!("endpoint: {other:?}\n{log}")));
+                return Err(io::Error::other(format!("keeper: {other:?}\n{log}")));
             }
         }
-        for args in [
-            vec!["link", "set", "lo", "up"],
-            vec!["address", "add", LINUX, "dev", INTERFACE],
-            vec!["link", "set", INTERFACE, "up"],
-        ] {
-            let output = namespace.run("ip", &args, START_TIME)?;
-            output.expect_success();
-        }
-        // Duplicate address detection and the like of IPv6 are of no use here.
-        namespace.write_sysctl("net/ipv6/conf/tap0/disable_ipv6", "1")?;
+        namespace.ip(&["link", "set", "lo", "up"])?;
         Ok(namespace)
     }
 
-    /// Whether the endpoint is still there.
-    pub(crate) fn is_running(&mut self) -> bool {
-        matches!(self.endpoint.try_wait(), Ok(None))
+    /// Gives an interface of the namespace an IPv4 address with its prefix, and brings it up.
+    pub fn set_up(&self, interface: &str, address: &str) -> io::Result<()> {
+        // Duplicate address detection and the like of IPv6 are of no use here.
+        self.write_sysctl(&format!("net/ipv6/conf/{interface}/disable_ipv6"), "1")?;
+        self.ip(&["address", "add", address, "dev", interface])?;
+        self.ip(&["link", "set", interface, "up"])
     }
 
-    /// What the endpoint has logged so far.
-    pub(crate) fn log(&self) -> String {
+    /// Runs `ip`, which must succeed.
+    pub fn ip(&self, args: &[&str]) -> io::Result<()> {
+        self.run("ip", args, START_TIME)?.success()?;
+        Ok(())
+    }
+
+    /// Whether the first process is still there.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.keeper.try_wait(), Ok(None))
+    }
+
+    /// What the first process has written to its standard error so far.
+    pub fn log(&self) -> String {
         self.log.lock().expect("nobody panics with it").clone()
     }
 
     /// Sets one of the namespace's sysctls.
-    pub(crate) fn write_sysctl(&self, path: &str, value: &str) -> io::Result<()> {
-        let script = format!("echo {value} > /proc/sys/{path}");
-        self.run("sh", &["-c", &script], START_TIME)?
-            .expect_success();
+    pub fn write_sysctl(&self, path: &str, value: &str) -> io::Result<()> {
+        let script = format!("echo '{value}' > /proc/sys/{path}");
+        self.run("sh", &["-c", &script], START_TIME)?.success()?;
         Ok(())
     }
 
+    /// The namespace, in the file system.
+    fn path(&self) -> String {
+        format!("/proc/{}/ns/net", self.keeper.id())
+    }
+
     /// A command that will run in the namespace.
-    pub(crate) fn command(&self, program: &str, args: &[&str]) -> Command {
+    pub fn command(&self, program: &str, args: &[&str]) -> Command {
         let mut command = Command::new("nsenter");
         command
-            .arg(format!("--net=/proc/{}/ns/net", self.endpoint.id()))
+            .arg(format!("--net={}", self.path()))
             .arg(program)
             .args(args)
             .stdin(Stdio::null());
@@ -105,7 +120,7 @@ impl Namespace {
     }
 
     /// Runs a command in the namespace for at most `limit`.
-    pub(crate) fn run(&self, program: &str, args: &[&str], limit: Duration) -> io::Result<Output> {
+    pub fn run(&self, program: &str, args: &[&str], limit: Duration) -> io::Result<Output> {
         let child = self
             .command(program, args)
             .stdout(Stdio::piped())
@@ -115,12 +130,12 @@ impl Namespace {
     }
 
     /// Runs `work` on a thread in the namespace.
-    pub(crate) fn enter<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        let path = format!("/proc/{}/ns/net", self.endpoint.id());
+    pub fn enter<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        let path = self.path();
         thread::scope(|scope| {
             scope
                 .spawn(|| {
-                    let namespace = File::open(path).expect("the endpoint runs");
+                    let namespace = File::open(path).expect("the keeper runs");
                     rustix::thread::move_into_link_name_space(
                         std::os::fd::AsFd::as_fd(&namespace),
                         Some(rustix::thread::LinkNameSpaceType::Network),
@@ -136,32 +151,34 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        drop(self.endpoint.stdin.take());
+        drop(self.keeper.stdin.take());
         let deadline = Instant::now() + START_TIME;
         while self.is_running() {
             if Instant::now() > deadline {
                 // It may have ended just now.
-                let _ = self.endpoint.kill();
+                let _ = self.keeper.kill();
                 break;
             }
             thread::sleep(Duration::from_millis(10));
         }
-        let _ = self.endpoint.wait();
+        let _ = self.keeper.wait();
     }
 }
 
 /// How a command ended.
 #[derive(Debug)]
-pub(crate) struct Output {
-    pub(crate) command: String,
-    pub(crate) status: ExitStatus,
+pub struct Output {
+    /// What was run.
+    pub command: String,
+    /// How it ended.
+    pub status: ExitStatus,
     /// Standard output and standard error.
-    pub(crate) text: String,
+    pub text: String,
 }
 
 impl Output {
     /// Waits for `child` and kills it when its time is over.
-    pub(crate) fn collect(command: String, mut child: Child, limit: Duration) -> io::Result<Self> {
+    pub fn collect(command: String, mut child: Child, limit: Duration) -> io::Result<Self> {
         let stdout = child.stdout.take().map(read_all);
         let stderr = child.stderr.take().map(read_all);
         let deadline = Instant::now() + limit;
@@ -190,15 +207,18 @@ impl Output {
         })
     }
 
-    /// The output of a command that must succeed.
-    pub(crate) fn expect_success(self) -> String {
+    /// The text, or an error with it if the command has failed.
+    pub fn success(self) -> io::Result<String> {
         let Self {
             command,
             status,
             text,
         } = self;
-        assert!(status.success(), "{command}: {status}\n{text}");
-        text
+        if status.success() {
+            Ok(text)
+        } else {
+            Err(io::Error::other(format!("{command}: {status}\n{text}")))
+        }
     }
 }
 
@@ -209,9 +229,4 @@ fn read_all(mut from: impl Read + Send + 'static) -> thread::JoinHandle<String> 
         let _ = from.read_to_end(&mut bytes);
         String::from_utf8_lossy(&bytes).into_owned()
     })
-}
-
-/// Where the endpoint is.
-pub(crate) fn address() -> String {
-    ADDRESS.to_string()
 }
