@@ -4,7 +4,7 @@ use crate::options::Options;
 use crate::ours::{self, Ours};
 use crate::table;
 use paceline_guest::iperf3::PORT;
-use paceline_host::{Emulator, Namespace, Output, Report, socket_pair, tap};
+use paceline_host::{Emulator, Namespace, Output, Report, priority, socket_pair, tap};
 use paceline_stack::sim::{figures::bulk::Cell, pcap};
 use paceline_stack::time::Instant;
 use serde_json::Value;
@@ -93,10 +93,12 @@ struct Linux {
     namespace: Namespace,
     /// The other end of its interface, which lives as long as this.
     wire: OwnedFd,
+    /// Whether commands may have a real-time priority.
+    raises: bool,
 }
 
 impl Linux {
-    fn new(address: Ipv4Addr) -> io::Result<Self> {
+    fn new(address: Ipv4Addr, raises: bool) -> io::Result<Self> {
         let namespace = Namespace::new()?;
         let interface = namespace.enter(|| tap(INTERFACE, false))?;
         let wire = interface.as_fd().try_clone_to_owned()?;
@@ -106,14 +108,22 @@ impl Linux {
         for (name, value) in BUFFERS.iter().chain([&NO_METRICS]) {
             namespace.write_sysctl(&name.replace('.', "/"), value)?;
         }
-        Ok(Self { namespace, wire })
+        Ok(Self {
+            namespace,
+            wire,
+            raises,
+        })
     }
 
-    /// A command that ends with this process, at the priority of all ends.
+    /// A command that ends with this process, at the priority of all ends if that can be had.
     fn command(&self, args: &[&str]) -> Command {
-        let nice = ours::NICE.to_string();
-        let fixed = ["-n", &nice, "setpriv", "--pdeathsig", "KILL"];
-        self.namespace.command("nice", &[&fixed, args].concat())
+        let mut words = vec!["setpriv", "--pdeathsig", "KILL"];
+        let raised = priority::command(ours::PRIORITY);
+        if self.raises {
+            words.extend(raised.iter().map(String::as_str));
+        }
+        words.extend(args);
+        self.namespace.command(words[0], &words[1..])
     }
 
     /// What its stack has counted so far, under nstat's names.
@@ -180,9 +190,13 @@ impl Lab {
         if let Some(folder) = &options.pcap {
             std::fs::create_dir_all(folder)?;
         }
+        let raises = priority::can_raise();
+        if !raises {
+            eprintln!("path: without real-time priority: other programs will be felt");
+        }
         let [first, second] = LINUX;
         Ok(Self {
-            linux: [Linux::new(first)?, Linux::new(second)?],
+            linux: [Linux::new(first, raises)?, Linux::new(second, raises)?],
         })
     }
 

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    if let Some(reason) = paceline_host::missing(&["nice", "setpriv"]) {
+    if let Some(reason) = paceline_host::missing(&["chrt", "setpriv"]) {
         eprintln!("path: {reason}");
         return ExitCode::FAILURE;
     }

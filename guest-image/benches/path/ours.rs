@@ -3,7 +3,7 @@
 use crate::lab::{BUFFERS, OURS};
 use paceline_guest::executor::{Executor, Timers};
 use paceline_guest::iperf3;
-use paceline_host::{Mode, Nic};
+use paceline_host::{Mode, Nic, priority};
 use paceline_stack::net::Net;
 use paceline_stack::stack::{Config, Stack};
 use paceline_stack::sysctl;
@@ -13,8 +13,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
-/// The thread's nice value, that of Linux's iperf3 here.
-pub(crate) const NICE: i32 = -10;
+/// The thread's real-time priority, and that of Linux's iperf3 here.
+pub(crate) const PRIORITY: u8 = 10;
 
 /// The stack with the guest's server, in a thread.
 pub(crate) struct Ours {
@@ -35,7 +35,7 @@ impl Ours {
             .name("paceline".into())
             .spawn(move || {
                 // As with the path: who may not have that measures without.
-                let _ = rustix::process::setpriority_process(None, NICE);
+                let _ = priority::raise_thread(PRIORITY);
                 run(wire, &settings, &stopped, || {
                     // Nobody waits when that thread has ended.
                     let _ = sender.send(());

@@ -5,6 +5,7 @@
 //! links, so that there is one model of a path for virtual and for real time. What the operating
 //! system adds is told: how late frames were.
 
+use crate::priority;
 use paceline_stack::sim::{Link, LinkCounters, OneWay};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read, write};
@@ -33,8 +34,9 @@ const MAX_REST_NS: u64 = 20_000_000;
 /// What counts as late.
 const LATE_NS: u64 = 1_000_000;
 
-/// The thread's nice value: who waits for a frame must not wait for a compiler.
-const NICE: i32 = -15;
+/// The thread's real-time priority, above that of the ends: who waits for a frame must not wait
+/// for a compiler.
+const PRIORITY: u8 = 20;
 
 /// Room in a socket for frames, as the kernel counts it: some thousand of them.
 const SOCKET_BYTES: usize = 16 << 20;
@@ -149,7 +151,7 @@ impl<'a> Path<'a> {
         // A sleep is as long as it was meant to be, or nearly so. Who may not have that measures
         // with what is told of lateness.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        let _ = rustix::process::setpriority_process(None, NICE);
+        let _ = priority::raise_thread(PRIORITY);
         while !stop.load(Ordering::Relaxed) {
             for index in 0..2 {
                 self.deliver(index)?;

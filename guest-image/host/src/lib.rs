@@ -6,6 +6,7 @@
 mod emulator;
 mod namespace;
 mod nic;
+pub mod priority;
 mod run;
 
 pub use emulator::{Emulator, Lateness, Report, socket_pair};
