@@ -60,8 +60,14 @@ impl Future for Sleep {
         if self.clock.now() >= self.until {
             return Poll::Ready(());
         }
-        let sleeper = (self.until, context.waker().clone());
-        self.clock.sleepers.borrow_mut().push(sleeper);
+        let mut sleepers = self.clock.sleepers.borrow_mut();
+        // A task that waits for other things, too, asks again and again.
+        let known = |(until, waker): &(Instant, Waker)| {
+            *until == self.until && waker.will_wake(context.waker())
+        };
+        if !sleepers.iter().any(known) {
+            sleepers.push((self.until, context.waker().clone()));
+        }
         Poll::Pending
     }
 }

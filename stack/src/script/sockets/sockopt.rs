@@ -5,14 +5,15 @@ use crate::{
     script::{
         ast::Expr,
         constants::{
-            SO_ERROR, SO_KEEPALIVE, SO_LINGER, SO_RCVBUF, SO_REUSEADDR, SO_SNDBUF, SO_TYPE,
-            SOCK_STREAM, SOL_SOCKET, TCP_CONGESTION, TCP_INFO, TCP_KEEPCNT, TCP_KEEPIDLE,
-            TCP_KEEPINTVL, TCP_MAXSEG, TCP_NODELAY, TCP_NOTSENT_LOWAT, TCP_USER_TIMEOUT,
+            SO_ERROR, SO_KEEPALIVE, SO_LINGER, SO_MAX_PACING_RATE, SO_RCVBUF, SO_REUSEADDR,
+            SO_SNDBUF, SO_TYPE, SOCK_STREAM, SOL_SOCKET, TCP_CONGESTION, TCP_INFO, TCP_KEEPCNT,
+            TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_MAXSEG, TCP_NODELAY, TCP_NOTSENT_LOWAT,
+            TCP_USER_TIMEOUT,
         },
         errno::Errno,
         options::Flavor,
     },
-    tcp::{CongestionAlgorithm, Options},
+    tcp::{CongestionAlgorithm, Options, Rate},
     time::Duration,
 };
 use alloc::format;
@@ -151,6 +152,17 @@ fn set(
                 let keepalive = on.then_some(socket.keepalive);
                 socket.change(machine, |options| options.keepalive = keepalive);
             }
+            SO_MAX_PACING_RATE => {
+                // As in Linux, who asks for a rate is paced; all ones is none.
+                let rate = match u32::try_from(value) {
+                    Ok(bytes) if bytes < u32::MAX => Rate::from_bytes_per_second(bytes.into()),
+                    _ => Rate::UNLIMITED,
+                };
+                socket.change(machine, |options| {
+                    options.max_pacing_rate = rate;
+                    options.pacing = true;
+                });
+            }
             _ => return None,
         }
         return Some(Attempt::OK);
@@ -223,6 +235,10 @@ fn get(socket: &mut Socket, machine: &mut Machine, (level, name): (i64, i64)) ->
                     (options.sndbuf_bytes, now, config.sndbuf_bytes)
                 };
                 i64::from(asked.or(now).unwrap_or(initial))
+            }
+            SO_MAX_PACING_RATE => {
+                let rate = options.max_pacing_rate.bytes_per_second();
+                i64::from(u32::try_from(rate).unwrap_or(u32::MAX))
             }
             SO_TYPE => SOCK_STREAM,
             SO_REUSEADDR => 1,
