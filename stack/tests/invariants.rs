@@ -1,10 +1,12 @@
 //! What must hold of the stack whatever network, machines, applications and peers it meets.
 //!
 //! `PROPTEST_CASES=10000 cargo test --release -p paceline-stack --test invariants` runs ten
-//! thousand; the default is for every day. `stack/fuzz` draws the same runs by coverage.
+//! thousand; the default is for every day. `stack/fuzz` draws the same runs by coverage; what it
+//! found worth keeping is in `stack/fuzz/seeds`, and is run here as well.
 
 use paceline_stack::sim::{barrage, gauntlet};
 use proptest::{collection::vec, prelude::*};
+use std::{fs, path::Path};
 
 /// Cases of an ordinary run.
 const CASES: u32 = 200;
@@ -31,4 +33,31 @@ proptest! {
     fn whatever_the_peer_sends(bytes in vec(any::<u8>(), 0..1024)) {
         barrage::run(&bytes).map_err(TestCaseError::fail)?;
     }
+}
+
+/// Runs each seed of a fuzz target; there must be some.
+fn seeds(target: &str, run: fn(&[u8]) -> Result<(), String>) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("fuzz/seeds")
+        .join(target);
+    let files = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder:?}: {error}"));
+    let mut count = 0;
+    for file in files {
+        let path = file.unwrap().path();
+        if let Err(fault) = run(&fs::read(&path).unwrap()) {
+            panic!("{path:?}: {fault}");
+        }
+        count += 1;
+    }
+    assert!(count > 0, "{folder:?} is empty");
+}
+
+#[test]
+fn seeds_of_the_gauntlet() {
+    seeds("gauntlet", gauntlet::run);
+}
+
+#[test]
+fn seeds_of_the_barrage() {
+    seeds("barrage", barrage::run);
 }
