@@ -101,6 +101,7 @@ impl<P: Page> Connection<P> {
             let sample = AckSample {
                 now: ctx.now,
                 delivered_bytes: self.recovery.credit(delivered.bytes, advanced),
+                arrived_bytes: delivered.bytes,
                 rtt_us: delivered.latest_rtt.map(saturating_us),
                 srtt_us: self.rtt.srtt_us().unwrap_or(0),
                 min_rtt_us: self.rtt.min_us().unwrap_or(0),

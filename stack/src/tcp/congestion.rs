@@ -100,8 +100,11 @@ impl CongestionWindow {
 pub(super) struct AckSample {
     /// When it came.
     pub(super) now: Instant,
-    /// Bytes newly known to have arrived, acknowledged or SACKed.
+    /// Bytes to widen the window for: those newly known to have arrived, and those SACKed since
+    /// the window could last be widened.
     pub(super) delivered_bytes: u32,
+    /// Bytes newly known to have arrived, acknowledged or SACKed.
+    pub(super) arrived_bytes: u32,
     /// Round-trip time of the latest sent of them that was sent only once: that one has not
     /// waited for a delayed acknowledgment.
     pub(super) rtt_us: Option<u32>,

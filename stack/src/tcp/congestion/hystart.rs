@@ -154,8 +154,8 @@ impl Round {
             0 => rtt_us,
             us => us.min(rtt_us),
         };
-        self.whole.add(ack.now, rtt_us, ack.delivered_bytes);
-        self.recent.add(ack.now, rtt_us, ack.delivered_bytes);
+        self.whole.add(ack.now, rtt_us, ack.arrived_bytes);
+        self.recent.add(ack.now, rtt_us, ack.arrived_bytes);
         let exit = if self.is_train(window, ack, path_us) {
             SlowStartExit::AckTrain
         } else if self.whole.is_late(path_us) || (ack.is_paced && self.is_late_now(ack, path_us)) {
@@ -163,7 +163,8 @@ impl Round {
         } else {
             return None;
         };
-        let cwnd = if ack.is_paced && ack.may_grow {
+        // Also when it reports a gap: on a path that reorders, most acknowledgments do.
+        let cwnd = if ack.is_paced && ack.is_cwnd_limited && !ack.is_recovering {
             self.full_path(window, ack.now, path_us)
         } else {
             window.cwnd

@@ -52,6 +52,7 @@ impl PeriodicLoss {
                 &AckSample {
                     now,
                     delivered_bytes: bytes,
+                    arrived_bytes: bytes,
                     rtt_us: Some(rtt_us),
                     srtt_us: rtt_us,
                     min_rtt_us: rtt_us,

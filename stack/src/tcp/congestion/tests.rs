@@ -6,6 +6,7 @@ pub(super) fn ack(delivered_bytes: u32) -> AckSample {
     AckSample {
         now: Instant::ZERO,
         delivered_bytes,
+        arrived_bytes: delivered_bytes,
         rtt_us: None,
         srtt_us: 0,
         min_rtt_us: 0,

@@ -289,3 +289,46 @@ fn a_paced_window_loses_half_at_most() {
         path.segments()
     );
 }
+
+/// On a path that reorders, most acknowledgments report gaps; what the window is to be widened for
+/// then adds up until one is filled, and says nothing of the rate.
+#[test]
+fn a_paced_window_comes_back_on_a_report_of_a_gap() {
+    let mut path = Path::new(150_000);
+    path.window.cwnd = 1200 * MSS;
+    path.nxt = path.una + path.window.cwnd;
+    let mut window = None;
+    let mut gap_bytes = 0;
+    for i in 1..1200 {
+        path.now = path.now + Duration::from_micros(242);
+        // One in eight fills its gap.
+        let fills = i % 8 == 0;
+        if fills {
+            path.una += 8 * MSS;
+        }
+        gap_bytes += MSS;
+        let sample = AckSample {
+            now: path.now,
+            arrived_bytes: MSS,
+            rtt_us: Some(150_000 + 120 * i),
+            srtt_us: path.srtt_us,
+            min_rtt_us: path.rtt_us,
+            una: path.una,
+            nxt: path.nxt,
+            is_paced: true,
+            may_grow: fills,
+            ..ack(gap_bytes)
+        };
+        if fills {
+            gap_bytes = 0;
+        }
+        if let Some((exit, cwnd)) = path.hystart.on_ack(&path.window, &sample) {
+            assert_eq!(exit, SlowStartExit::Delay);
+            assert!(!fills, "the gap's report is what this is about");
+            window = Some(cwnd / MSS);
+            break;
+        }
+    }
+    let window = window.expect("a queue ends slow start");
+    assert!((600..=640).contains(&window), "{window}");
+}
