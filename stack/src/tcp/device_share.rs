@@ -12,6 +12,7 @@ use super::{
     completion_time::CompletionTime,
     drain_rate::DrainRate,
     rate::{Rate, microseconds},
+    starvation::Starvation,
 };
 use crate::{device::Completion, time::Instant};
 
@@ -45,7 +46,8 @@ pub enum TsqPolicy {
     /// The same, but never less than `limit_output_bytes`: the limit grows with the rate.
     Paced,
     /// What the flow's rate through the device needs, at the completion time that the device
-    /// shows, and a quarter more. Never more than `limit_output_bytes`.
+    /// shows, and a quarter more; and what a device needs that else runs dry. Never more than
+    /// `limit_output_bytes`.
     #[default]
     Measured,
 }
@@ -89,6 +91,8 @@ pub(super) struct DeviceQueue {
     time: CompletionTime,
     pass: Option<Pass>,
     completions: u64,
+    /// Whether nothing was left in it after the last.
+    is_dry: bool,
     /// Flows that found less room in the ring than they could have used.
     short_flows: u32,
 }
@@ -150,6 +154,7 @@ impl DeviceQueue {
             u32::try_from(us / rate.bytes_per_second().max(1)).unwrap_or(u32::MAX)
         });
         self.completions += 1;
+        self.is_dry = left_bytes == 0;
         self.drain.end_pass(left_bytes);
         self.time.sample(held_us, bytes, queue_us, left_bytes);
     }
@@ -195,6 +200,9 @@ pub(super) struct Limit {
 pub(super) struct DeviceShare {
     in_device_bytes: u32,
     drain: DrainRate,
+    starvation: Starvation,
+    /// [`DeviceInfo::completions`] that the flow has heard of.
+    heard_completions: u64,
     /// Whether the flow waits for completions of its own.
     is_throttled: bool,
     /// Whether the flow is one of [`DeviceQueue::short_flows`].
@@ -222,7 +230,7 @@ impl DeviceShare {
 
     /// How much the flow may have in the device.
     pub(super) fn limit(&mut self, queue: &DeviceQueue, demand: &Demand) -> Limit {
-        self.drain.end_pass(u64::from(self.in_device_bytes));
+        self.end_pass(queue, demand.ring_bytes);
         let &Demand {
             policy,
             limit_output_bytes,
@@ -259,16 +267,36 @@ impl DeviceShare {
         }
     }
 
+    /// The completions that the flow heard of have all been told.
+    fn end_pass(&mut self, queue: &DeviceQueue, ring_bytes: u32) {
+        self.drain.end_pass(u64::from(self.in_device_bytes));
+        if self.heard_completions != queue.completions {
+            self.heard_completions = queue.completions;
+            self.starvation.end_pass(
+                self.limit_bytes.min(ring_bytes),
+                self.in_device_bytes,
+                queue.is_dry,
+                queue.time.is_probing(),
+            );
+        }
+    }
+
     /// Rate × time with headroom, in whole packets: with part of one, it would wait for room though
     /// there is some.
     fn measured_limit(&self, queue: &DeviceQueue, packet_bytes: u32) -> Limit {
+        let is_probing = queue.time.is_probing();
+        let floor = if is_probing {
+            0
+        } else {
+            self.starvation.floor_bytes()
+        };
         let (Some(rate), Some(time_us)) = (self.drain.rate(), queue.time.us()) else {
+            let two_packets = packet_bytes.saturating_mul(2);
             return Limit {
-                bytes: packet_bytes.saturating_mul(2).max(INITIAL_BYTES),
+                bytes: two_packets.max(INITIAL_BYTES).max(floor),
                 packet_bytes,
             };
         };
-        let is_probing = queue.time.is_probing();
         let percent = if is_probing {
             PROBE_PERCENT
         } else if self.drain.is_growing() {
@@ -282,13 +310,16 @@ impl DeviceShare {
         let packet_bytes = if time_us <= AT_ONCE_US {
             packet_bytes
         } else {
-            packet_bytes.min((needed / 3).max(MIN_PACKET_BYTES))
+            packet_bytes.min((needed.max(floor) / 3).max(MIN_PACKET_BYTES))
         };
         let bytes = (u64::from(needed) * u64::from(percent) / 100) as u32;
         let packets = if is_probing {
             bytes / packet_bytes.max(1)
         } else {
-            bytes.max(FLOOR_BYTES).div_ceil(packet_bytes.max(1))
+            bytes
+                .max(FLOOR_BYTES)
+                .max(floor)
+                .div_ceil(packet_bytes.max(1))
         };
         Limit {
             bytes: packets.max(2).saturating_mul(packet_bytes),
@@ -369,7 +400,11 @@ impl DeviceShare {
         self.in_device_bytes = self.in_device_bytes.saturating_sub(bytes);
         let left = u64::from(self.in_device_bytes);
         self.drain.completed(now, bytes, microseconds(held), left);
-        core::mem::take(&mut self.is_throttled)
+        let was_throttled = core::mem::take(&mut self.is_throttled);
+        if was_throttled {
+            self.starvation.waited();
+        }
+        was_throttled
     }
 }
 

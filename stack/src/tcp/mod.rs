@@ -53,6 +53,7 @@ mod send_buffer;
 mod send_queue;
 mod sent;
 mod seq;
+mod starvation;
 mod stats;
 mod table;
 #[cfg(test)]

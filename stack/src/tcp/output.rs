@@ -156,6 +156,9 @@ impl<P: Page> Connection<P> {
                 }
                 if matches!(held, Held::Device | Held::Pacing) {
                     self.usage.held_back();
+                    self.pacer.held(ctx.now);
+                } else {
+                    self.pacer.not_held();
                 }
                 if held == Held::Other && self.is_app_limited() {
                     self.delivery.on_app_limited(in_flight);

@@ -65,6 +65,8 @@ pub(super) struct Pacer {
     unpaced_bytes: u32,
     /// Whether the flow has run ahead of its time and waits for it.
     is_holding: bool,
+    /// Since when the flow has had data that only its pacing or the device holds back.
+    held_since_ns: Option<u64>,
 }
 
 impl Pacer {
@@ -93,15 +95,32 @@ impl Pacer {
         }
     }
 
+    /// There is data that may go, but for the pacing rate or for what is in the device.
+    pub(super) fn held(&mut self, now: Instant) {
+        let since_ns = nanoseconds(now).saturating_sub(QUANTUM_NS);
+        self.held_since_ns.get_or_insert(since_ns.max(self.next_ns));
+    }
+
+    /// There is none, or something else holds it: what is not sent now is not made up for.
+    pub(super) fn not_held(&mut self) {
+        self.held_since_ns = None;
+    }
+
     /// Notes that `bytes` bytes of payload left.
     ///
-    /// A flow that comes late, be it for want of data or because its timer did, may catch up on a
-    /// quantum and no more.
+    /// A flow that comes late for want of data or of window may catch up on a quantum and no more.
+    /// One that came late because the timer did, as on a processor that is shared with others, or
+    /// the device, has the rate due all the same: otherwise each delay would cost throughput, and
+    /// the rate, which is made from what comes through, would follow. The congestion window bounds
+    /// the burst.
     pub(super) fn sent(&mut self, now: Instant, bytes: u32, rate: Rate) {
         self.unpaced_bytes = self.unpaced_bytes.saturating_sub(bytes);
         let earliest_ns = nanoseconds(now).saturating_sub(QUANTUM_NS);
-        let from_ns = self.next_ns.max(earliest_ns);
+        let from_ns = self.next_ns.max(self.held_since_ns.unwrap_or(earliest_ns));
         self.next_ns = from_ns.saturating_add(rate.ns_for(bytes));
+        if self.next_ns >= earliest_ns {
+            self.held_since_ns = None;
+        }
     }
 
     /// Whether a path of this round-trip time is paced: bursts are short against it.

@@ -74,6 +74,8 @@ struct Model {
     /// Ends of transmissions, and of completions: with the packet and when it was given.
     done: BTreeMap<(Instant, u64), (u32, Instant)>,
     idle_at_ns: u64,
+    /// It answers at multiples of this only.
+    every_us: u64,
     now: Instant,
     given: u64,
 }
@@ -86,6 +88,7 @@ impl Model {
             demand: demand(policy, 4 << 20, gbit(10)),
             done: BTreeMap::new(),
             idle_at_ns: 0,
+            every_us: 1,
             now: at(0),
             given: 0,
         }
@@ -108,7 +111,8 @@ impl Model {
                 self.share.sent(&mut self.queue, self.now, packet);
                 let now_ns = self.now.as_micros() * 1000;
                 self.idle_at_ns = self.idle_at_ns.max(now_ns) + rate.ns_for(packet);
-                let done_at = at(self.idle_at_ns.div_ceil(1000)) + Duration::from_micros(time_us);
+                let done_us = self.idle_at_ns.div_ceil(1000) + time_us.max(1);
+                let done_at = at(done_us.next_multiple_of(self.every_us));
                 self.given += 1;
                 self.done.insert((done_at, self.given), (packet, self.now));
                 most = most.max(self.share.in_device_bytes());
@@ -170,6 +174,20 @@ fn a_late_device_gets_what_the_ring_holds() {
         let ring = u64::from(RING) * 1_000_000 / time_us;
         assert!(bytes >= ring / 100 * 98, "{time_us} us: {bytes} of {ring}");
         assert!(most <= RING);
+    }
+}
+
+/// A backend that runs when its processor's scheduler lets it, and then does all there is: what it
+/// is given each time is what it does.
+#[test]
+fn a_device_that_sleeps_between_batches_finds_the_ring_full() {
+    let mut model = Model::new(TsqPolicy::Measured);
+    for every_us in [3800, 7000, 13_000, 4000] {
+        model.every_us = every_us;
+        model.run(Duration::from_millis(400), Rate::UNLIMITED, 0);
+        let (bytes, _) = model.run(Duration::from_secs(1), Rate::UNLIMITED, 0);
+        let ring = u64::from(RING) * 1_000_000 / every_us;
+        assert!(bytes >= ring / 100 * 97, "{every_us} us: {bytes} of {ring}");
     }
 }
 
