@@ -140,6 +140,12 @@ impl<D: Device> Stack<D> {
         self.ip.interface.address
     }
 
+    /// Tells that the loop had nothing to do and slept since the last poll. Without it, this
+    /// processor counts as what bounds the flows that wait for the device.
+    pub fn slept(&mut self) {
+        self.tcp.slept();
+    }
+
     /// Asks the loop for a poll soon: there is something to send.
     pub fn want_poll(&mut self) {
         self.poll_wanted = true;

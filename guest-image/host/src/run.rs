@@ -4,6 +4,7 @@ use crate::nic::Nic;
 use paceline_guest::executor::{Executor, Timers};
 use paceline_stack::device::Device;
 use paceline_stack::net::Net;
+use paceline_stack::stack::Stack;
 use paceline_stack::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -38,6 +39,7 @@ pub fn run(
         if rest(net, timeout, stop)? {
             return Ok(());
         }
+        net.with(Stack::slept);
     }
 }
 

@@ -9,22 +9,23 @@ use x86_64::instructions::interrupts as cpu;
 /// taken, the deadline has passed, or `busy` finds something to do.
 ///
 /// From the checks until the processor halts interrupts are off: one that comes in between ends
-/// the halt at once, so no wake-up is lost.
-pub(crate) fn wait(deadline: Option<Instant>, busy: impl FnOnce() -> bool) {
+/// the halt at once, so no wake-up is lost. Returns whether it halted.
+pub(crate) fn wait(deadline: Option<Instant>, busy: impl FnOnce() -> bool) -> bool {
     cpu::disable();
     if interrupts::pending() || busy() {
         cpu::enable();
-        return;
+        return false;
     }
     if let Some(deadline) = deadline {
         let now = clock::now();
         if deadline <= now {
             cpu::enable();
-            return;
+            return false;
         }
         timer::arm(deadline, now);
     }
     idle_halt();
+    true
 }
 
 // Enables interrupts and halts until one comes.

@@ -76,12 +76,15 @@ pub(crate) fn run(options: &Options, xen: Option<&xen::Guest>, pool: PagePool) -
             timers.next_deadline(),
             net.as_ref().and_then(|net| device_deadline(net, now)),
         ];
-        idle::wait(deadlines.into_iter().flatten().min(), || {
+        let has_slept = idle::wait(deadlines.into_iter().flatten().min(), || {
             xen.is_some_and(xen::Guest::has_events)
                 || net
                     .as_ref()
                     .is_some_and(|net| net.with(|stack| stack.device_mut().arm()))
         });
+        if let (Some(net), true) = (&net, has_slept) {
+            net.with(Stack::slept);
+        }
     }
 }
 

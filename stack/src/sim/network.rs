@@ -448,6 +448,9 @@ impl Network {
                 continue;
             }
             busy = true;
+            if to_instant(port.cpu_idle_at_ns) < now {
+                port.host.net.with(Stack::slept);
+            }
             let polled = port.host.net.poll(now);
             port.more = polled.more;
             port.deadline = polled.deadline;

@@ -91,7 +91,10 @@ pub(super) struct DeviceQueue {
     time: CompletionTime,
     pass: Option<Pass>,
     completions: u64,
-    /// Whether nothing was left in it after the last.
+    /// Whether the loop has slept since the last.
+    has_slept: bool,
+    /// Whether nothing was left in it after the last, and the loop slept before: the device waited
+    /// for more, not this processor for its turn.
     is_dry: bool,
     /// Flows that found less room in the ring than they could have used.
     short_flows: u32,
@@ -113,6 +116,11 @@ impl DeviceQueue {
             completion_time_us: self.time.us(),
             completions: self.completions,
         }
+    }
+
+    /// The loop slept: there was nothing to do.
+    pub(super) fn slept(&mut self) {
+        self.has_slept = true;
     }
 
     /// Takes a completion in; to be called for each, before [`DeviceShare::completed`].
@@ -154,7 +162,7 @@ impl DeviceQueue {
             u32::try_from(us / rate.bytes_per_second().max(1)).unwrap_or(u32::MAX)
         });
         self.completions += 1;
-        self.is_dry = left_bytes == 0;
+        self.is_dry = core::mem::take(&mut self.has_slept) && left_bytes == 0;
         self.drain.end_pass(left_bytes);
         self.time.sample(held_us, bytes, queue_us, left_bytes);
     }

@@ -500,6 +500,11 @@ impl<P: Page> Tcp<P> {
         }
     }
 
+    /// Tells that the loop slept since the last [`Tcp::poll`].
+    pub fn slept(&mut self) {
+        self.queue.slept();
+    }
+
     /// What is known of the device's transmit queue.
     pub fn device_info(&self) -> DeviceInfo {
         self.queue.info()

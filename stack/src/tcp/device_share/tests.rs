@@ -123,6 +123,7 @@ impl Model {
                 return (bytes, most);
             }
             self.now = *now;
+            self.queue.slept();
             let mut woken = false;
             while let Some(entry) = self.done.first_entry()
                 && entry.key().0 == self.now
