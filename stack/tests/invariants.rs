@@ -45,11 +45,11 @@ fn seeds(target: &str, run: fn(&[u8]) -> Result<(), String>) {
     for file in files {
         let path = file.unwrap().path();
         if let Err(fault) = run(&fs::read(&path).unwrap()) {
-            panic!("{path:?}: {fault}");
+            panic!("{}: {fault}", path.display());
         }
         count += 1;
     }
-    assert!(count > 0, "{folder:?} is empty");
+    assert!(count > 0, "{} is empty", folder.display());
 }
 
 #[test]
