@@ -5,8 +5,8 @@
 //! the scheduler lets it, takes all that is there when it wakes, and is done with it at once.
 //! Its rate then is what the limit lets it find each time, divided by the time between; measured,
 //! that rate confirms the limit, however small it is, and any round slower than the base lowers
-//! both. What shows it is that such a device is found with nothing left, by a flow that
-//! waits, after a sleep.
+//! both. What shows it is that such a device is found with nothing left, by a flow that waits,
+//! after a sleep.
 //!
 //! So, as Linux's dynamic queue limits do for a NIC's ring: each time that happens, the limit
 //! becomes half as much again. What was left there at the least, over [`SPAN_PASSES`] occasions
@@ -40,8 +40,8 @@ impl Starvation {
     }
 
     /// The completions of one moment have been told: of `limit_bytes`, `left_bytes` are left of the
-    /// flow's, and the device `is_dry` if nothing is left of anyone's, though the loop slept. What the device does while
-    /// its queue is kept short on purpose, `is_probing`, says nothing.
+    /// flow's, and the device `is_dry` if nothing is left of anyone's, though the loop slept. What
+    /// the device does while its queue is kept short on purpose, `is_probing`, says nothing.
     pub(super) fn end_pass(
         &mut self,
         limit_bytes: u32,
