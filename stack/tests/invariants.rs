@@ -40,7 +40,8 @@ fn seeds(target: &str, run: fn(&[u8]) -> Result<(), String>) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("fuzz/seeds")
         .join(target);
-    let files = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder:?}: {error}"));
+    let files =
+        fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut count = 0;
     for file in files {
         let path = file.unwrap().path();
