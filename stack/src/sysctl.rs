@@ -1,7 +1,7 @@
 //! The stack's settings under the names that Linux's sysctls have, as text: for a shell
 //! (`sysctl net.ipv4.tcp_sack`), a command line (`sysctl.net.ipv4.tcp_sack=0`) and packet scripts.
 //!
-//! A setting is one row of [`ROWS`]: its name, the form its text has, and how it is read from and
+//! A setting is one row of `ROWS`: its name, the form its text has, and how it is read from and
 //! written to [`Config`]. Values that Linux keeps as three numbers (`tcp_rmem`: least, initial and
 //! most) are three numbers here too; a first one of which this stack has no need reads as Linux's
 //! default and may be set to anything that is in order.

@@ -97,6 +97,10 @@ pub struct Config {
 impl Config {
     /// The mistakes to make: none in a build that is not for experiments, and known to be none
     /// when it is compiled.
+    #[cfg_attr(
+        not(any(test, feature = "sim")),
+        expect(clippy::unused_self, reason = "known without looking")
+    )]
     pub(super) fn mistakes(&self) -> Mistakes {
         #[cfg(any(test, feature = "sim"))]
         return self.mistakes;
