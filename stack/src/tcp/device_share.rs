@@ -209,8 +209,6 @@ pub(super) struct DeviceShare {
     in_device_bytes: u32,
     drain: DrainRate,
     starvation: Starvation,
-    /// [`DeviceInfo::completions`] that the flow has heard of.
-    heard_completions: u64,
     /// Whether the flow waits for completions of its own.
     is_throttled: bool,
     /// Whether the flow is one of [`DeviceQueue::short_flows`].
@@ -278,15 +276,12 @@ impl DeviceShare {
     /// The completions that the flow heard of have all been told.
     fn end_pass(&mut self, queue: &DeviceQueue, ring_bytes: u32) {
         self.drain.end_pass(u64::from(self.in_device_bytes));
-        if self.heard_completions != queue.completions {
-            self.heard_completions = queue.completions;
-            self.starvation.end_pass(
-                self.limit_bytes.min(ring_bytes),
-                self.in_device_bytes,
-                queue.is_dry,
-                queue.time.is_probing(),
-            );
-        }
+        self.starvation.end_pass(
+            self.limit_bytes.min(ring_bytes),
+            self.in_device_bytes,
+            queue.is_dry,
+            queue.time.is_probing(),
+        );
     }
 
     /// Rate × time with headroom, in whole packets: with part of one, it would wait for room though

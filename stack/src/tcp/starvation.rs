@@ -39,9 +39,10 @@ impl Starvation {
         self.has_waited = true;
     }
 
-    /// The completions of one moment have been told: of `limit_bytes`, `left_bytes` are left of the
-    /// flow's, and the device `is_dry` if nothing is left of anyone's, though the loop slept. What
-    /// the device does while its queue is kept short on purpose, `is_probing`, says nothing.
+    /// The completions of one moment have been told; called again before the next come, it does
+    /// nothing. Of `limit_bytes`, `left_bytes` are left of the flow's, and the device `is_dry` if
+    /// nothing is left of anyone's, though the loop slept. What the device does while its queue is
+    /// kept short on purpose, `is_probing`, says nothing.
     pub(super) fn end_pass(
         &mut self,
         limit_bytes: u32,

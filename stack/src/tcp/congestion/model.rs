@@ -14,6 +14,25 @@ const MSS: u32 = 1000;
 /// difference to one acknowledgment in a thousand.
 const MAX_ACKS: u32 = 128;
 
+/// An acknowledgment of `delivered_bytes` that may widen the window, and says nothing of time.
+pub(super) fn ack(delivered_bytes: u32) -> AckSample {
+    AckSample {
+        now: Instant::ZERO,
+        delivered_bytes,
+        arrived_bytes: delivered_bytes,
+        rtt_us: None,
+        srtt_us: 0,
+        min_rtt_us: 0,
+        una: SeqNum(0),
+        nxt: SeqNum(0),
+        is_paced: false,
+        is_cwnd_limited: true,
+        is_recovering: false,
+        may_grow: true,
+        mistakes: Mistakes::NONE,
+    }
+}
+
 /// A path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PeriodicLoss {
@@ -51,18 +70,10 @@ impl PeriodicLoss {
                 &mut window,
                 &AckSample {
                     now,
-                    delivered_bytes: bytes,
-                    arrived_bytes: bytes,
                     rtt_us: Some(rtt_us),
                     srtt_us: rtt_us,
                     min_rtt_us: rtt_us,
-                    una: SeqNum(0),
-                    nxt: SeqNum(0),
-                    is_paced: false,
-                    is_cwnd_limited: true,
-                    is_recovering: false,
-                    may_grow: true,
-                    mistakes: Mistakes::NONE,
+                    ..ack(bytes)
                 },
             );
             if lost >= losses / 3 {

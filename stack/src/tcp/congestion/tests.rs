@@ -2,23 +2,7 @@ use super::*;
 
 const MSS: u32 = 1000;
 
-pub(super) fn ack(delivered_bytes: u32) -> AckSample {
-    AckSample {
-        now: Instant::ZERO,
-        delivered_bytes,
-        arrived_bytes: delivered_bytes,
-        rtt_us: None,
-        srtt_us: 0,
-        min_rtt_us: 0,
-        una: SeqNum(0),
-        nxt: SeqNum(0),
-        is_paced: false,
-        is_cwnd_limited: true,
-        is_recovering: false,
-        may_grow: true,
-        mistakes: Mistakes::NONE,
-    }
-}
+pub(super) use super::model::ack;
 
 fn reno() -> Congestion {
     Congestion::new(CongestionAlgorithm::Reno, &Config::default())
